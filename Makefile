@@ -12,13 +12,14 @@ BIOME = $(NODE) node_modules/@biomejs/biome/bin/biome
 PYTEST_FLAGS ?= -n 2 --dist worksteal
 REPORTS = build/reports
 
-.PHONY: release-version release-check release-mirror publish-marketplace publish-openvsx licences help demo test test-python test-facts test-vsix test-client test-torch test-models test-live test-nodes test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
+.PHONY: release-version release-check release-mirror publish-marketplace publish-openvsx licences help demo test test-python test-facts test-setups test-vsix test-client test-torch test-models test-live test-nodes test-vscode pictures vsix vscode site settings lint format typecheck fuzz facts \
     pins clean setup-python setup-node
 
 help:
 	@echo 'make demo       set up, then show what GradSight does on shipped examples'
 	@echo 'make test       set up, then run the tests: Python and editor client'
 	@echo 'make test-facts  go through hundreds of operators and programs on torch, and compare with what is said of them'
+	@echo 'make test-setups  carry out the pages and the workflows, install what a release ships, start real editors'
 	@echo 'make test-vsix  pack the extension, and try what is in it'
 	@echo 'make test-torch TORCH=2.5.1  run the tests of the probe on another torch, in an environment under build/'
 	@echo 'make vsix       pack the VS Code extension for this machine (TARGETS=all: for every platform)'
@@ -36,7 +37,7 @@ help:
 	@echo 'make fuzz       compare random programs with torch, for long'
 	@echo 'make facts      measure the operator facts again, on real torch'
 	@echo 'make pins       resolve the pinned versions again'
-	@echo 'make release-check  build the wheel, the source and the extension, and try each in an empty environment, offline'
+	@echo 'make release-check  build the wheel, the source and the extension for every platform, and try each in an empty environment'
 	@echo 'make release-version TAG=v1.2.3  give every file the version of a tag, and the changelog the day'
 	@echo 'make licences   write the list of the licences of what the extension carries'
 	@echo 'make clean      remove everything that was installed or built'
@@ -48,11 +49,15 @@ test: test-client test-python
 
 test-python: setup-python
 	@mkdir -p $(REPORTS)
-	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m 'not facts and not packed' --junitxml=$(REPORTS)/python.xml
+	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m 'not facts and not packed and not setups' --junitxml=$(REPORTS)/python.xml
 
 test-facts: setup-python
 	@mkdir -p $(REPORTS)
 	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m facts --junitxml=$(REPORTS)/facts.xml
+
+test-setups: setup-python setup-node
+	@mkdir -p $(REPORTS)
+	OMP_NUM_THREADS=1 $(VENV) -m pytest $(PYTEST_FLAGS) -m setups --junitxml=$(REPORTS)/setups.xml
 
 test-vsix: setup-python setup-node
 	@mkdir -p $(REPORTS)
@@ -80,6 +85,7 @@ test-models: setup-python
 	@$$(.ci/setup which build/models) -m pip install --quiet --disable-pip-version-check --requirement tests/models/requirements.txt
 	OMP_NUM_THREADS=1 $$(.ci/setup which build/models) tests/models/recorder.py --check
 	OMP_NUM_THREADS=1 $$(.ci/setup which build/models) tests/models/callbacks.py
+	OMP_NUM_THREADS=1 $(VENV) tests/models/from_config.py $$(.ci/setup which build/models)
 
 # torch comes first, so that nothing else chooses it.
 test-live: setup-python
@@ -100,20 +106,20 @@ vsix: setup-node
 	@python=$$(PYTHON='$(PYTHON)' .ci/setup packing | tail -n 1) && \
 	    $$python -m gradsight_dev.package_vsix --node $(NODE) $(TARGETS:%=--target=%)
 
+# Empty: the extension was packed before, by `release-check` say.
+PACKING = vsix
+
 # Two files at a time: one of them mostly waits.
-test-vscode: setup-python vsix
+test-vscode: setup-python $(PACKING)
 	@mkdir -p $(REPORTS)
 	@.ci/vscode >/dev/null && .ci/vscode --browser >/dev/null
 	@$(NODE) -e "import('./tests/client_e2e/workbench.mjs').then((bench) => bench.interpreterWithTorch())"
 	$(NODE) --test --test-concurrency=2 --test-reporter=spec --test-reporter-destination=stdout \
 	    --test-reporter=junit --test-reporter-destination=$(REPORTS)/vscode.xml tests/client_e2e/*.test.mjs
 
-# The pictures of the manual, as the tests have just taken them.
-pictures: test-vscode
-	cp artifacts/vscode/squiggles-and-problems.png docs/images/problems.png
-	cp artifacts/vscode/notebook-probed.png docs/images/notebook.png
-	for name in confirmed graph explanation quick-fix; do \
-	    cp artifacts/vscode/$$name.png docs/images/$$name.png; done
+# The pictures of the manual, as the tests take them, and the words in each.
+pictures:
+	GRADSIGHT_PICTURES=1 $(MAKE) test-vscode
 
 vscode: setup-python vsix
 	@$(NODE) tests/client_e2e/open.mjs
@@ -153,8 +159,14 @@ MIRROR =
 release-version: setup-python
 	@$(VENV) -m gradsight_dev.release version $(TAG)
 
-release-check: setup-python vsix
-	@$(VENV) -m gradsight_dev.release check build/*.vsix
+# For every platform, unless TARGETS names one.  twine has an environment of its own: the tests need none of what it brings.
+release-check: setup-python
+	@test -d build/twine || $(VENV) -m venv build/twine
+	@$$(.ci/setup which build/twine) -m pip install --quiet --disable-pip-version-check twine==7.0.0
+	@rm -f build/*.vsix
+	@targets='$(TARGETS)' && $(MAKE) vsix TARGETS="$${targets:-all}" PYTHON='$(PYTHON)' NODE='$(NODE)'
+	@targets='$(TARGETS)' && $(VENV) -m gradsight_dev.release check --twine $$(.ci/setup which build/twine) \
+	    --target "$${targets:-all}" build/*.vsix
 
 release-mirror: setup-python
 	@$(VENV) -m gradsight_dev.release mirror $(TAG) $(MIRROR)

@@ -13,6 +13,7 @@ import contextlib
 import io
 import json
 import linecache
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,7 +43,7 @@ def main() -> int:
             print(f"{path.name}\n{notes}\n")
         if label["verdict"] == "raises":
             raising += 1
-            hit = any(f"{path.name}:{line} " in notes + " " for line in label["hazard_lines"])
+            hit = any(names(notes, path, line) for line in label["hazard_lines"])
             named += hit
             if not hit:
                 remarks.append(f"missed: {path.name} {label['hazard_lines']}: {error!r:.90}: {notes[:160]}")
@@ -65,6 +66,13 @@ def programs(folders: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
         for label in json.loads((folder / "labels.json").read_text("utf-8")):
             inner = folder / "programs" / label["file"]
             yield (inner if inner.exists() else folder / label["file"]), label
+
+
+def names(notes: str, path: Path, line: int) -> bool:
+    """Whether the notes name this line: by a place that can be followed, or with its text and marks below it."""
+    text = linecache.getline(str(path), line).strip()
+    shown = re.compile(rf"^ +{line} \| +{re.escape(text)}$", re.MULTILINE) if text else None
+    return bool(re.search(rf"{re.escape(path.name)}:{line}\b", notes) or (shown and shown.search(notes)))
 
 
 def watched(path: Path) -> tuple[BaseException | None, str]:

@@ -167,11 +167,12 @@ sys.exit(running.returncode)
 
 
 def leaf(tree: Path, files: Sequence[str]) -> str:
-    """The largest file with torch in it whose module no other of the files names."""
+    """The largest file with torch in it whose module no other of the files names, but for lists of what a package has."""
     texts = {file: (tree / file).read_text(encoding="utf-8") for file in files}
+    users = {file: text for file, text in texts.items() if Path(file).stem != "__init__"}
     for file in sorted(files, key=lambda one: -len(texts[one])):
         stem = Path(file).stem
-        is_named = any(stem in text for other, text in texts.items() if other != file)
+        is_named = any(stem in text for other, text in users.items() if other != file)
         if stem != "__init__" and "import torch" in texts[file] and not is_named:
             return file
     return files[0]

@@ -19,6 +19,10 @@ export class Trail implements Disposable {
   private readonly tint = window.createTextEditorDecorationType({
     isWholeLine: true,
     backgroundColor: new ThemeColor("editor.wordHighlightBackground"),
+    // Themes of high contrast have a border instead of a background; in others this colour is not there.
+    borderStyle: "dotted",
+    borderWidth: "1px",
+    borderColor: new ThemeColor("editor.wordHighlightBorder"),
     overviewRulerColor: new ThemeColor("editorOverviewRuler.wordHighlightForeground"),
     overviewRulerLane: OverviewRulerLane.Center,
   });

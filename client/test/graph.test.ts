@@ -13,6 +13,7 @@ const plain: GraphNode = {
     line: 0,
     role: "plain",
     message: "",
+    count: 1,
     place: "",
     lines: ["exp"],
   },

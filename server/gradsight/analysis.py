@@ -78,10 +78,9 @@ class Analyser:
         self._is_doubtful = False
         """Whether files that are imported may have changed."""
 
-    def forget_files(self) -> None:
-        """Files that are imported may have changed: nothing is known of what rests on such a one."""
+    def forget_results(self) -> None:
+        """What was worked out of the files themselves does not hold any more."""
         self._memories.clear()
-        self._is_doubtful = True
 
     def forget(self, path: str) -> None:
         """Drop what is remembered of a file, for instance when it is closed or a file it imports has changed."""
@@ -113,7 +112,11 @@ class Analyser:
     ) -> tuple[Card, ...]:
         """What is known about the tensor names and calls on some lines; nothing is executed for it before it is asked for."""
         memory = self._memories.get(source.path)
-        if memory is None or memory.text != source.text:
+        if (
+            memory is None
+            or memory.text != source.text
+            or self._modules.is_forgotten(memory.depends_on, memory.age)
+        ):
             self.analyze(source, settings, finder)
             memory = self._memories.get(source.path)
             if memory is None:
@@ -134,8 +137,12 @@ class Analyser:
             # What was worked out rests on the facts of another torch.
             self._memories.clear()
             self._table = table
+        self._modules.use(table, settings.models, source)
+        if self._is_doubtful:
+            self._is_doubtful = False
+            self._modules.check(finder)
         memory = self._memories.pop(source.path, None)
-        if memory is None:
+        if memory is None or self._modules.is_forgotten(memory.depends_on, memory.age):
             memory = Memory()
             parsed = parse_text(source.path, source.text)
         else:
@@ -144,10 +151,7 @@ class Analyser:
         if settings.models and source.path.startswith(os.path.join(settings.models, "")):
             # A model speaks of other programs; alone it is text.
             return Report(source.path, syntax_problems=tuple(parsed.problems))
-        self._modules.use(table, settings.models, source)
-        if self._is_doubtful:
-            self._is_doubtful = False
-            self._modules.check(finder)
+        memory.age = self._modules.age
         program = _program(finder, settings, self._modules, AllDetectors())
         program.is_unwanted = stop
         records: list[Record] = []
@@ -255,12 +259,8 @@ def _without_echoes(findings: list[Finding]) -> list[Finding]:
     A write that a finding tells of is not called harmless, wherever that finding stands.
     """
     quiet: set[tuple[str, str, int]] = set()
-    harmless = [rule.code for rule in ALL if rule.says_harmless]
     for finding in findings:
         rule = rule_of(finding.code)
-        if SEVERITY_ORDER[finding.severity] <= SEVERITY_ORDER["warning"]:
-            written = [step for step in finding.related if step.role == "written"]
-            quiet.update((code, step.path, step.span.line) for step in written for code in harmless)
         quiet.update((code, finding.path, finding.span.line) for code in rule.silences)
         if not rule.says_harmless:
             # What is wrong with a write, told here or elsewhere, is never called harmless beside it.

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from gradsight.analysis import analyze
-from gradsight.fixes import rewrites, suppression
 from gradsight.fixes.calls import load_libcst
 from gradsight.fixes.difference import difference
 from gradsight.fixes.draft import Builder, Draft, FixCase
-from gradsight.fixes.suppress import file_suppression
+from gradsight.fixes.rewriting import rewrites
+from gradsight.fixes.suppress import file_suppression, suppression
 from gradsight.fixes.titles import title_of
 from gradsight.fixes.tree import Patch, Tree, moved, patched
 from gradsight.model.finding import Finding
@@ -186,13 +186,13 @@ class _Trial:
             log.info("dropped for %s: %s: the finding stays", self.finding.code, draft.title)
             return None
         if self._is_blinded(outcome):
-            log.info("dropped for %s: %s: what is repaired is not understood", self.finding.code, draft.title)
+            log.info("dropped for %s: %s: what it changes is not understood", self.finding.code, draft.title)
             return None
         safety = draft.safety
         if self.finding.certainty == "assumed" and draft.kind not in HARMLESS:
             # Where the assumption does not hold there is nothing to repair, and this would change a right gradient.
             safety = "unsafe"
-        patches, title = draft.patches, draft.title
+        patches, title, kind = draft.patches, draft.title, draft.kind
         for _ in range(MOST_STEPS):
             if not outcome.new:
                 break
@@ -200,7 +200,8 @@ class _Trial:
             if step is None:
                 break
             text, patches, outcome, follow = step
-            safety = "unsafe" if "unsafe" in (safety, follow.safety) else "safe"
+            if safety == "safe" and follow.safety == "unsafe":
+                safety, kind = "unsafe", follow.kind
             title += f", and {follow.title}"
         if outcome.new:
             names = ", ".join(sorted({one.code for one in outcome.new}))
@@ -213,7 +214,7 @@ class _Trial:
             log.info("dropped for %s: %s: another alarm stays on the line", self.finding.code, draft.title)
             return None
         title += f", and {more} more like it" if more else ""
-        title = title_of(self.source.text, text, title, draft.kind, safety)
+        title = title_of(self.source.text, text, title, kind, safety)
         return Fix(title, safety, self.tree.edits(patches), self.finding.code)
 
     def _is_blinded(self, outcome: _Outcome) -> bool:

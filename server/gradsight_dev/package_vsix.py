@@ -119,16 +119,29 @@ def pack(target: Target, node: str = "node") -> Path:
     carry(stage)
     for wheel in wheels_for(target):
         unpack(wheel, stage / "libs")
-    result = BUILD / f"gradsight-{target.name}-{__version__}.vsix"
+    result = BUILD / package_name(target.name)
     tool = ROOT / "node_modules" / "@vscode" / "vsce" / "vsce"
     call = [node, str(tool), "package", "--no-dependencies", "--skip-license", "--target", target.name]
+    run_unasked([*call, "--out", str(result)], stage)
+    validate(result, target)
+    return result
+
+
+def run_unasked(call: list[str], folder: Path) -> None:
+    """Run the packing tool, whose output is shown if it fails.
+
+    It has no standard input: what it asks would not be seen, and could not be answered.
+    """
     done = subprocess.run(
-        [*call, "--out", str(result)], cwd=stage, capture_output=True, text=True, check=False
+        call, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         raise SystemExit(done.stdout + done.stderr)
-    validate(result, target)
-    return result
+
+
+def package_name(target: str) -> str:
+    """The name of the .vsix for a target."""
+    return f"gradsight-{target}-{__version__}.vsix"
 
 
 def validate(vsix: Path, target: Target) -> None:

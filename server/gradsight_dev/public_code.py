@@ -20,13 +20,13 @@ TEXT = """MARK
 # Public code
 
 What GradSight reports about code that nobody here wrote: COUNT packages and repositories, LINES lines of Python, checked by
-`gradsight check` as they are published. An alarm is an error or a warning. *Right*: the line does what the message says, by
-reading it or by running it; what rests on an assumption counts as right if it fails wherever the assumption holds. *Wrong*: it
-does not, or the assumption never holds there. *Open*: nobody has read it yet.
+`gradsight check` as they are published. An alarm is an error or a warning. *Right*: the line was read or run, and it does what
+the message says; where the message states an assumption, the line fails whenever the assumption holds. *Wrong*: the line
+does not do that, or the assumption never holds there. *Open*: nobody has read it yet.
 
 ALARMS alarms: RIGHT right, WRONG wrong, OPEN open. Wrong and open ones together: one in SHARE lines.
-{recent} packages with {size} of these lines were checked last, the files with alarms again after changes: {faults} are wrong. The rows of
-the others are older; newer rules may say more about them.
+{recent} of the packages, with {size} of these lines, were checked last; {faults} of their alarms are wrong. Their files with
+alarms were checked again after changes to GradSight. The rows of the other packages are older, and newer rules may report more.
 
 | package | version | lines | alarms | right | wrong | open |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -34,7 +34,7 @@ ROWS
 
 ## Alarms, one by one
 
-What was said about each alarm of the packages that were read last, with the reason.
+Each alarm of the packages that were checked last, the verdict, and the reason.
 
 | place | rule | verdict | why |
 | --- | --- | --- | --- |

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from gradsight.analysis import analyze
 from gradsight.cli.documents import Documents
-from gradsight.cli.report_text import lay_out
 from gradsight.model.rule import Rule
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.rules import ALL
+from gradsight.session.finding_text import lay_out
 from gradsight.session.pages import FAMILIES, page_markdown
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "rules"

@@ -195,7 +195,7 @@ def test_pyproject_changes_a_severity() -> None:
 def test_bad_settings_are_told_once_and_the_check_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
     table = '[tool.gradsight]\nselekt = ["GS1"]\nhints = "yes"\n'
     found = check(
-        {"a/train.py": FAILS, "b/train.py": FAILS, "pyproject.toml": table}, code=shell.FINDINGS, paths="a b"
+        {"a/train.py": FAILS, "b/train.py": FAILS, "pyproject.toml": table}, code=shell.FAILED, paths="a b"
     )
     said = capsys.readouterr().err
     assert len(found) == 2
@@ -395,7 +395,7 @@ def test_progress_is_for_terminals_only() -> None:
             progress.next_time = 0
             progress.step()
     assert pipe.getvalue() == ""
-    assert "checking: 1 of 2 files" in terminal.getvalue()
+    assert "checking [==========          ] 1 of 2 files" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")
 
 

@@ -115,11 +115,13 @@ def test_every_kind_has_words(check: Any, reporting: Any, kind: GapKind) -> None
     assert "the reason" in check({"a.py": CALLS}, "--gaps", "--no-cache")[1]
 
 
-def test_a_fault_of_ours_costs_its_entry_and_is_told_with_how_to_send_it(check: Any, reporting: Any) -> None:
+def test_a_fault_of_ours_costs_its_entry_and_is_told_with_how_to_report_it(
+    check: Any, reporting: Any
+) -> None:
     reporting((Gap("ValueError in step", 4, kind="internal"),))
     code, out, err = check({"a.py": FAILS})
     assert code == shell.FAILED
     assert "GS101" in out
     assert err.startswith("gradsight: internal error in a.py:4, a fault of gradsight: ValueError in step; ")
-    assert "the rest of the file was checked (how to send it: https://" in err
+    assert "the rest of the file was checked (how to report it: https://" in err
     assert check({})[2] == err, "what came of a fault is not kept"

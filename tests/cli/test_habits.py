@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from gradsight.cli import main, report_text, shell, watching
+from gradsight.session import finding_text
 
 BROKEN = """\
 import torch
@@ -180,7 +181,7 @@ def test_a_message_is_wrapped_between_words_where_the_terminal_is_narrow(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     whole = check(capsys, 1, "broken.py")
-    monkeypatch.setattr(report_text, "terminal_width", lambda: 44)
+    monkeypatch.setattr(finding_text, "terminal_width", lambda: 44)
     narrow = check(capsys, 1, "broken.py")
     first = narrow.split(" | ")[0]
     assert max(map(len, first.splitlines()[:-1])) <= 44
@@ -245,9 +246,43 @@ def test_shells_complete_commands_and_options(shell: str, capsys: pytest.Capture
     assert "GS101" in said
 
 
-def test_bash_takes_its_completions(tmp_path: Path) -> None:
-    script = 'eval "$("$0" -m gradsight completions bash)"; COMP_WORDS=(gradsight ch); COMP_CWORD=1; _gradsight; echo "$COMPREPLY"'
-    done = subprocess.run(
-        ["bash", "-c", script, sys.executable], capture_output=True, text=True, check=False, cwd=tmp_path
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("gradsight ch", ["check"]),
+        ("gradsight check --exit-z", ["--exit-zero"]),
+        ("gradsight check --output-format g", ["github", "gitlab", "grouped"]),
+        ("gradsight check --select GS21", ["GS210", "GS211"]),
+        ("gradsight explain inplace-on-sa", ["inplace-on-saved"]),
+        ("gradsight check tra", []),
+    ],
+)
+def test_bash_takes_its_completions(typed: str, offered: list[str], tmp_path: Path) -> None:
+    script = (
+        'eval "$("$0" -m gradsight completions bash)"; COMP_WORDS=($1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); '
+        '_gradsight; echo "${COMPREPLY[@]}"'
     )
-    assert done.stdout.strip() == "check", done.stderr
+    done = subprocess.run(
+        ["bash", "-c", script, sys.executable, typed],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert sorted(done.stdout.split()) == offered, done.stderr
+
+
+def test_zsh_gets_what_its_completions_need_before_them(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["completions", "zsh"])
+    said = capsys.readouterr().out
+    assert said.index("compinit -u") < said.index("bashcompinit") < said.index("complete -o default")
+
+
+def test_fish_offers_files_only_where_they_are_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["completions", "fish"])
+    lines = capsys.readouterr().out.splitlines()
+    assert all(" -f " in line for line in lines if "__fish_use_subcommand" in line)
+    [formats] = [line for line in lines if "from check'" in line and "-l output-format " in line]
+    assert "azure" in formats.split(" -x -a ")[1]
+    [written] = [line for line in lines if "from check'" in line and "-l output-file " in line]
+    assert written.endswith(" -r")

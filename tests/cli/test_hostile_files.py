@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gradsight import cli
-from gradsight.cli import kept_folder, replay, shell, writing
+from gradsight.cli import ci_options, kept_folder, replay, shell, writing
 
 FAILS = """import torch
 
@@ -117,7 +117,7 @@ def test_the_largest_size_is_a_setting(capsys: pytest.CaptureFixture[str]) -> No
     assert cli.main(["check", "--no-cache", "train.py"]) == shell.FAILED
     assert "train.py: is larger than 5e-05 MB" in capsys.readouterr().err
     Path("pyproject.toml").write_text("[tool.gradsight]\nmaxMegabytes = true\n")
-    assert cli.main(["check", "--no-cache", "train.py"]) == shell.FINDINGS
+    assert cli.main(["check", "--no-cache", "train.py"]) == shell.FAILED
     assert "maxMegabytes: a number of megabytes up to 1000 is expected" in capsys.readouterr().err
 
 
@@ -148,6 +148,25 @@ def test_a_linked_folder_is_not_written_to_nor_cleaned(tmp_path: Path) -> None:
     assert done.returncode == shell.FINDINGS
     assert b".gradsight_cache is a link: no results are kept there" in done.stderr
     assert len(os.listdir(victim)) == 15
+
+
+def test_files_of_the_folder_that_are_links_leave_what_they_lead_to(tmp_path: Path) -> None:
+    check(".")
+    settle()
+    check(".")
+    kept = [file for file in Path(".gradsight_cache").iterdir() if file.is_file()]
+    assert {".gitignore", "check.json"} <= {file.name for file in kept}
+    victims = []
+    for number, file in enumerate(kept):
+        victims.append(tmp_path / f"victim-{number}")
+        victims[-1].write_text("precious")
+        file.unlink()
+        file.symlink_to(victims[-1])
+    for text in (FAILS + "\n", FIXED):
+        Path("train.py").write_text(text)
+        settle()
+        assert check(".").returncode == (shell.CLEAN if text == FIXED else shell.FINDINGS)
+    assert [victim.read_text() for victim in victims] == ["precious"] * len(kept)
 
 
 def test_a_folder_with_other_things_in_it_is_not_used() -> None:
@@ -269,6 +288,24 @@ def test_a_baseline_that_cannot_be_written_stays_as_it_was(monkeypatch: pytest.M
     assert known.read_bytes() == before
 
 
+def test_a_baseline_that_is_a_link_to_elsewhere_is_not_written(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere.json"
+    elsewhere.write_text("precious")
+    os.symlink(elsewhere, "known.json")
+    told = check("--no-cache", "--baseline", "known.json", "--write-baseline")
+    assert told.returncode == shell.FAILED
+    assert b"known.json cannot be written: it is a link that leads out of its folder" in told.stderr
+    assert elsewhere.read_text() == "precious"
+
+
+def test_a_baseline_that_is_a_link_within_its_folder_stays_one() -> None:
+    os.mkdir("kept")
+    os.symlink("kept/known.json", "known.json")
+    assert check("--no-cache", "--baseline", "known.json", "--write-baseline").returncode == shell.CLEAN
+    assert os.path.islink("known.json")
+    assert json.loads(Path("kept/known.json").read_text())["findings"]
+
+
 def test_a_name_that_is_no_text_is_known_to_a_baseline() -> None:
     os.rename("train.py", b"b\xff\xfe.py")
     first = check("--no-cache", "--baseline", "known.json", "--write-baseline", ".")
@@ -299,7 +336,7 @@ ACTING = (
 )
 
 
-@pytest.mark.parametrize("form", ["text", "json", "json-lines", "github", "sarif", "junit"])
+@pytest.mark.parametrize("form", ci_options.FORMATS)
 def test_a_name_reaches_no_reader_raw(form: str) -> None:
     for name in ACTING:
         with open(name, "w") as file:

@@ -20,6 +20,18 @@ describe("the walkthrough", () => {
     }, `the step ${step}`);
   }
 
+  /** Wait for a drawing beside the steps. */
+  async function isDrawn(description) {
+    await until(async () => {
+      for (const frame of seen.window.page.frames()) {
+        const drawing = frame.locator(`img[alt*="${description}"]`).first();
+        if ((await drawing.count()) > 0 && (await drawing.isVisible()))
+          return drawing.evaluate(({ naturalWidth, clientWidth }) => naturalWidth > 0 && clientWidth > 300);
+      }
+      return false;
+    }, `a drawing: ${description}`);
+  }
+
   test("opens a sample with faults in it", async () => {
     const { window } = seen;
     await window.squiggles("error");
@@ -27,7 +39,18 @@ describe("the walkthrough", () => {
     await window.command("Welcome: Open Walkthrough...", "First steps with GradSight");
     const steps = window.page.locator(".getting-started-step");
     await until(async () => (await steps.count()) === 4, "four steps");
+    // VS Code shows what stands beside the steps where there is room for it.
+    const usual = await window.resize({ width: 1600, height: 900 });
+    for (const [step, description] of [
+      ["Prove it on your torch", "confirmed on torch"],
+      ["Fix it", "gate = gate * self.scale"],
+      ["See a finding", "The line that overwrites is underlined"],
+    ]) {
+      await steps.filter({ hasText: step }).first().click();
+      await isDrawn(description);
+    }
     await window.picture("walkthrough");
+    await window.resize(usual);
     await take("See a finding", "Open the Sample");
     await window.page.locator(".tab", { hasText: "first_steps.py" }).first().waitFor();
     await window.squiggles("error");

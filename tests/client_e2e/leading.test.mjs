@@ -1,8 +1,19 @@
 // What leads on from a finding in a real VS Code: its menu, the lines of its trail, the page of its rule, the details of a run.
 
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, test } from "node:test";
 import { interpreterWithTorch, looking, until } from "./workbench.mjs";
+
+const WRITTEN = `import torch
+
+x = torch.ones(3, requires_grad=True)
+y = x * 2
+y += 1
+z = y
+z.sum().backward()
+`;
 
 describe("a finding", () => {
   const seen = looking({
@@ -85,4 +96,37 @@ describe("a finding", () => {
     }, `a preview with ${words}`);
     return found;
   }
+});
+
+describe("the hints of a run", () => {
+  const seen = looking({
+    file: "written.py",
+    settings: { "gradsight.interpreter": interpreterWithTorch() },
+    prepare: (folder) => writeFileSync(join(folder, "written.py"), WRITTEN),
+  });
+  const hint = (words) => seen.window.page.locator(".view-line span", { hasText: words });
+
+  test("are offered after the first run, and stand in the editor", async () => {
+    const { window } = seen;
+    await window.page.locator(".view-line", { hasText: "backward" }).waitFor();
+    await window.command("GradSight: Run File");
+    await window.notification(/no fault seen/);
+    await window.notification(/show the shapes and gradients/);
+    await window.page.locator(".notification-list-item").getByText("Show", { exact: true }).click();
+    await hint("[3] |grad|=1.73").first().waitFor();
+    await window.clearNotifications();
+    await window.picture("hints");
+  });
+
+  test("lead to where a tensor was made and written", async () => {
+    const { window } = seen;
+    await window.goto(6, 1);
+    await until(async () => {
+      await hint(/^\s*v1$/)
+        .last()
+        .click({ modifiers: ["Control"], timeout: 5_000 });
+      await window.cursorIn(5, 5_000);
+      return true;
+    }, "the line of the last write");
+  });
 });

@@ -21,6 +21,20 @@ describe("a notebook", () => {
     }, "the cursor in the cell");
   }
 
+  /** Wait until the cursor is in a line of the cell with these words: the status bar names the cell only. */
+  async function isIn(words, line) {
+    const { page } = seen.window;
+    await page.locator(".cell .monaco-editor.focused", { hasText: words }).waitFor();
+    const linesUpToCursor = () =>
+      page.evaluate(() => {
+        const cell = document.querySelector(".cell .monaco-editor.focused");
+        const top = (element) => Number.parseFloat(element.style.top);
+        const cursor = top(cell.querySelector(".cursor"));
+        return [...cell.querySelectorAll(".view-line")].filter((each) => top(each) <= cursor).length;
+      });
+    await until(async () => (await linesUpToCursor()) === line, `the cursor in line ${line} of the cell`);
+  }
+
   test("a cell that breaks the gradient of a later one is underlined", async () => {
     const { window } = seen;
     // A Python file is open first: the editor knows by then what a notebook is.
@@ -40,8 +54,22 @@ describe("a notebook", () => {
       .last();
     await button.click();
     await window.notification(/GS101 confirmed \(torch 2\./);
+    await window.notification(/show the shapes and gradients/);
     await window.picture("notebook-probed");
     await window.clearNotifications();
+  });
+
+  test("a finding leads to the line of another cell, from its hover and from the palette", async () => {
+    const { window } = seen;
+    await enter("y *= 2");
+    const text = await window.hover(/saved for backward/);
+    assert.match(text, /saved for backward by\s+exp\s+in cell 1, line 4/);
+    await window.picture("notebook-hover", { withHover: true });
+    await window.page.locator(".monaco-hover a, .monaco-resizable-hover a", { hasText: "the save" }).click();
+    await isIn("torch.exp(x)", 4);
+    await enter("y *= 2");
+    await window.command("GradSight: Go to the Backward");
+    await isIn("loss.backward()", 1);
   });
 
   test("a cell is repaired, and the notebook saved", async () => {
@@ -87,15 +115,6 @@ describe("a notebook", () => {
     }, "the block of the watch");
     await window.picture("notebook-watched");
     await link.click();
-    await window.page.locator(".cell .monaco-editor.focused", { hasText: "y *= k" }).waitFor();
-    // The status bar of a notebook names the cell only.
-    const linesUpToCursor = () =>
-      window.page.evaluate(() => {
-        const cell = document.querySelector(".cell .monaco-editor.focused");
-        const top = (element) => Number.parseFloat(element.style.top);
-        const cursor = top(cell.querySelector(".cursor"));
-        return [...cell.querySelectorAll(".view-line")].filter((line) => top(line) <= cursor).length;
-      });
-    await until(async () => (await linesUpToCursor()) === 2, "the cursor in the second line of the cell");
+    await isIn("y *= k", 2);
   });
 });

@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { interpreterWithTorch, looking, until } from "./workbench.mjs";
 
 /** The README is read in a column of some 700 pixels. */
-const NARROW = { width: 860, height: 600 };
+const NARROW = { width: 940, height: 560 };
 const ENDLESS = `import torch
 
 weight = torch.ones(3, requires_grad=True)
@@ -32,16 +32,18 @@ describe("a probe", () => {
     await window.goto(15, 12);
     await window.command("GradSight: Prove This Finding");
     await window.notification(/GS101 confirmed/);
-    await window.problem(/confirmed on torch 2\..*`gate \*= self\.scale` overwrites/);
+    await window.problem(/`gate \*= self\.scale` overwrites.*confirmed on torch 2\./);
     await window.clearNotifications();
+    await window.command("View: Toggle Panel Visibility");
     await window.command("View: Toggle Primary Side Bar Visibility");
     const usual = await window.resize(NARROW);
-    await window.goto(40, 1);
-    await window.goto(15, 12);
+    await window.goto(14, 1);
+    await window.page.keyboard.press("F8");
+    await window.page.locator(".marker-widget", { hasText: "confirmed on torch" }).waitFor();
     await window.picture("confirmed");
+    await window.page.keyboard.press("Escape");
     await window.resize(usual);
     await window.command("View: Toggle Primary Side Bar Visibility");
-    await window.command("View: Toggle Panel Visibility");
   });
 
   test("fixes that were verified say so where they are offered", async () => {
@@ -96,7 +98,7 @@ describe("a probe", () => {
     await window.goto(1, 1);
     await window.command("GradSight: Run File");
     await window.notification(/2 confirmed \(torch 2\./);
-    await window.problem(/confirmed on torch 2\..*this is `weight\.grad` itself/);
+    await window.problem(/this is `weight\.grad` itself.*confirmed on torch 2\./);
     await window.picture("probed-file");
   });
 
@@ -111,8 +113,12 @@ describe("a probe", () => {
     assert.equal(await frame.locator(".node.needed").count(), 1);
     assert.match((await frame.locator(".node.leaf").allTextContents()).join(), /scale \[4\]/);
     await window.clearNotifications();
+    await fits(frame);
     await window.command("View: Toggle Panel Visibility");
-    await window.picture("graph");
+    await window.command("View: Toggle Primary Side Bar Visibility");
+    await fits(frame);
+    await window.picture("graph", { of: "iframe.webview" });
+    await window.command("View: Toggle Primary Side Bar Visibility");
     await saved.click();
     await window.cursorIn(14);
     await frame.locator('[tabindex="0"].node').focus();
@@ -187,6 +193,15 @@ RuntimeError: one of the variables needed for gradient computation has been modi
     await until(isOver, "no progress, and no process but the warm interpreter");
   });
 });
+
+/** Wait until all of a graph is in sight. */
+async function fits(frame) {
+  const stage = frame.locator("#graph");
+  await until(
+    () => stage.evaluate((box) => box.scrollHeight <= box.clientHeight && box.scrollWidth <= box.clientWidth),
+    "a graph that fits",
+  );
+}
 
 /** The frame of a preview whose text has these words. */
 async function previewWith(page, words) {

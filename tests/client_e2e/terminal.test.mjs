@@ -68,7 +68,7 @@ describe("the terminal", () => {
   test("the notes of a watch lead to the lines in them", async () => {
     const { window } = seen;
     await window.squiggles("error");
-    await run(`${PYTHON} watched.py`, "overwritten  watched.py:8");
+    await run(`${PYTHON} watched.py`, "overwritten watched.py:8");
     seen.cell = await cellWidth();
     await window.picture("terminal-notes");
     await follow("watched.py:8", 8);

@@ -1,6 +1,8 @@
 // VS Code in a browser nobody sees: a fresh profile with the .vsix installed, and the few gestures that the tests make.
 
+import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   cpSync,
   existsSync,
@@ -21,6 +23,25 @@ import { chromium } from "playwright-core";
 
 export const ROOT = resolve(import.meta.dirname, "../..");
 export const ARTIFACTS = join(ROOT, "artifacts", "vscode");
+/** The pictures of the manual, by the names of the tests; GRADSIGHT_PICTURES=1 makes them anew. */
+const MANUAL = {
+  "squiggles-and-problems": "problems",
+  "notebook-probed": "notebook",
+  confirmed: "confirmed",
+  graph: "graph",
+  explanation: "explanation",
+  "quick-fix": "quick-fix",
+};
+/** Where our words stand in a window, and in the frames of a graph and of a page; lenses come and go with the scrolling. */
+const OUR_WORDS = [
+  ".markers-panel .monaco-list-row",
+  ".marker-widget .descriptioncontainer",
+  ".action-widget .monaco-list-row",
+  ".notification-list-item-message",
+  "#title",
+  ".node text",
+  ".markdown-body :is(h1, h2, p, li, blockquote)",
+].join(", ");
 // A machine with much else to do may need long (GRADSIGHT_PATIENCE seconds); nothing waits longer than it has to.
 const PATIENCE = Number(process.env.GRADSIGHT_PATIENCE ?? 120) * 1000;
 const A_MOMENT = 5_000;
@@ -351,18 +372,23 @@ export class Window {
     await until(async () => (await place.innerText()).includes(`Ln ${line}, Col ${column}`), `line ${line}`);
   }
 
-  /** The text of the hover at the cursor. */
-  async hover() {
+  /** The text of the hover at the cursor, once it has these words: the parts of a hover come one after the other. */
+  async hover(words = /\S/) {
     const shown = this.page.locator(".monaco-hover:visible, .monaco-resizable-hover:visible").first();
-    await until(async () => {
-      if (!(await shown.isVisible())) {
-        await this.page.keyboard.press("Control+K");
-        await this.page.keyboard.press("Control+I");
-        await shown.waitFor({ timeout: A_MOMENT });
-      }
-      return !/^\s*$|Loading/.test(await shown.innerText());
-    }, "a hover");
-    return shown.innerText();
+    let text = "";
+    await until(
+      async () => {
+        if (!(await shown.isVisible())) {
+          await this.page.keyboard.press("Control+K");
+          await this.page.keyboard.press("Control+I");
+          await shown.waitFor({ timeout: A_MOMENT });
+        }
+        text = await shown.innerText();
+        return words.test(text) && !/^\s*$|Loading/.test(text);
+      },
+      () => `a hover with ${words}, only: ${text}`,
+    );
+    return text;
   }
 
   /** The titles of the quick fixes at the cursor; the menu stays open. */
@@ -439,21 +465,61 @@ export class Window {
     return before;
   }
 
-  /** Keep a picture for people to look at. */
-  async picture(name, { withHover = false } = {}) {
+  /** Keep a picture for people to look at; one that is in the manual must have the words of the one there. */
+  async picture(name, { withHover = false, of } = {}) {
     mkdirSync(ARTIFACTS, { recursive: true });
     // Nothing is under the mouse there, so that it brings no tooltip into the picture; a hover goes when it moves.
-    if (!withHover) await this.page.mouse.move(250, 18);
+    if (!withHover) await this.page.mouse.move(2, 30);
     // Two frames: what was asked for last is drawn.
     await this.page.evaluate(
       () => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))),
     );
-    await this.page.screenshot({ path: join(ARTIFACTS, `${name}.png`), animations: "disabled" });
+    const path = join(ARTIFACTS, `${name}.png`);
+    const clip = of === undefined ? undefined : await this.page.locator(of).first().boundingBox();
+    const take = () => this.page.screenshot({ path, animations: "disabled", clip });
+    const manual = join(ROOT, "docs", "images", `${MANUAL[name]}`);
+    if (!(name in MANUAL) || process.env.GRADSIGHT_PICTURES) await take();
+    else await this.hasWordsOf(manual).finally(take);
+    if (!(name in MANUAL && process.env.GRADSIGHT_PICTURES)) return;
+    cpSync(path, `${manual}.png`);
+    const sum = createHash("sha256").update(readFileSync(path)).digest("hex");
+    writeFileSync(`${manual}.txt`, `${[`sha256 ${sum}`, ...(await this.words())].join("\n")}\n`);
+  }
+
+  /** Wait until the window says what a picture of the manual shows. */
+  async hasWordsOf(manual) {
+    const [, ...shown] = readFileSync(`${manual}.txt`, "utf8").trimEnd().split("\n").map(withoutVersions);
+    let now = [];
+    await until(
+      async () => {
+        now = (await this.words()).map(withoutVersions);
+        return now.join() === shown.join();
+      },
+      "the words of the picture",
+      A_MOMENT,
+    ).catch(() => assert.deepEqual(now, shown, `${manual}.png is old: make pictures`));
+  }
+
+  /** What GradSight says in the window now, each line once. */
+  async words() {
+    const read = (selectors) =>
+      [...document.querySelectorAll(selectors)]
+        .filter((element) => element.getClientRects().length > 0)
+        .map((element) => element.textContent.replace(/\s+/g, " ").trim());
+    const said = await Promise.all(
+      this.page.frames().map((frame) => frame.evaluate(read, OUR_WORDS).catch(() => [])),
+    );
+    return [...new Set(said.flat())].filter((line) => line !== "").sort();
   }
 
   async close() {
     await this.page.context().close();
   }
+}
+
+/** A picture may have been taken with another torch. */
+function withoutVersions(line) {
+  return line.replace(/\d+\.\d+[\w.+]*/g, "N");
 }
 
 /** Wait for something to become true. */

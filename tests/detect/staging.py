@@ -39,7 +39,10 @@ class Stage:
         self.context = "script"
         self.tick = 0
         self.grad_mode, self.mode_site = True, None
-        self.ended_early = self.gradients_unknown = self.graph_escaped = self.truncated = False
+        self.ended_early = self.gradients_unknown = self.gradients_hooked = self.graph_escaped = (
+            self.truncated
+        ) = False
+        self.ended_at: Site | None = None
         self.objects_passed_at = -1
         self.unheard = self.assuming = False
         self.last_inference = -1
@@ -151,6 +154,9 @@ class Stage:
 
     def modules_in(self, module: Any) -> list[tuple[str, Any]]:
         return [("", module)]
+
+    def module_behind(self, value: Any) -> Any:
+        return value
 
     def mapping_key(self, key: Any) -> Any:
         return key

@@ -20,6 +20,7 @@ from gradsight.detect.layers_in_forward import LayersInForward
 from gradsight.detect.misused_leaves import MisusedLeaves
 from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.reads_after_write import ReadsAfterWrite
+from gradsight.detect.recorded_averages import RecordedAverages
 from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
@@ -50,6 +51,7 @@ from gradsight.model.trace import (
     GradAssigned,
     GradRequested,
     Hooked,
+    Iterated,
     LayerMade,
     NameRead,
     NoGraph,
@@ -150,6 +152,20 @@ def test_a_kept_gradient_that_was_overwritten_is_claimed_where_it_was_kept() -> 
     assert stage.hears(ReadsAfterWrite(stage, stage.claims), fact) == [("grad-alias-overwritten", 1)]
 
 
+@pytest.mark.parametrize("stands_for_many", [False, True])
+def test_entries_that_are_one_tensor_are_told_unless_it_stands_for_many(stands_for_many: bool) -> None:
+    stage = Stage("held += [w]\nheld += [w]\nstep(w)\ncat(held)")
+    w = stage.tensor("w", "w", is_parameter=True)
+    w.attributes = {"<stand in>": True} if stands_for_many else None
+    held = Seq("list", [w, w])
+    detector = ReadsAfterWrite(stage, stage.claims)
+    for _ in held.items:
+        detector.note_store(w, held, w.storage.epoch, stage.at("held += [w]"))
+    stage.written(w, "step(w)", "add_", "no_grad")
+    fact = Iterated(held, stage.find("cat(held)"))
+    assert stage.hears(detector, fact) == ([] if stands_for_many else [("alias-read-after-write", 3)])
+
+
 def test_two_names_for_one_tensor_are_told_when_the_older_one_is_read() -> None:
     stage = Stage("b = a\nb.clamp_(0)\nprint(a)")
     a = stage.tensor("a", "a", "mul")
@@ -208,6 +224,23 @@ def test_a_total_of_losses_is_claimed_in_its_second_round() -> None:
         assert loss.node is not None
         loss.node.freed = stage.at("loss.backward()")
         total = made
+    assert stage.hears(detector, finish=True) == [("graph-kept-alive", 3)]
+
+
+def test_an_average_of_what_every_step_records_is_claimed() -> None:
+    stage = Stage("for x in data:\n    loss.backward()\n    mean = 0.9 * mean + weight")
+    detector = RecordedAverages(stage, stage.claims)
+    statement = stage.find("mean = 0.9 * mean + weight")
+    loop = LoopRun(stage.tree.body[0], stage.site(stage.tree.body[0]))
+    before: Tensor | None = None
+    for number in range(2):
+        stage.frame.loops = ((loop, number),)
+        run_of(stage, "loss.backward()", stage.tensor("loss", "loss", "sum"))
+        made = stage.tensor(
+            "0.9 * mean + weight", "mean", "add", (before.node,) if before else (), shape=(3,)
+        )
+        stage.names["mean"] = before = made
+        detector.on_assigned(Assigned(statement, 0))
     assert stage.hears(detector, finish=True) == [("graph-kept-alive", 3)]
 
 

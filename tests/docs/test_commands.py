@@ -21,6 +21,8 @@ from tests.client_e2e.packing import packed
 from tests.docs.blocks import Block, blocks, pages
 from tests.house.tree import ROOT
 
+pytestmark = pytest.mark.setups
+
 WITH_COMMANDS = [page for page in pages() if blocks("console", "sh", page=page)]
 SAFE_PROGRAM = "import torch\n\nx = torch.ones(3, requires_grad=True)\nx.exp().sum().backward()\n"
 STAND_INS = {

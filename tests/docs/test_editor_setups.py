@@ -16,6 +16,8 @@ from tests.docs.kate import Kate
 from tests.house.tree import ROOT
 from tests.lsp.programs import HAZARD
 
+pytestmark = pytest.mark.setups
+
 HERE = Path(__file__).parent
 PAGE = "docs/editors.md"
 PROBE_LUA, PROBE_LISP = "init.lua, a command that runs the file", "init.el, a command that runs the file"

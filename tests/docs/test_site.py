@@ -88,7 +88,10 @@ def test_pictures_are_small_and_used() -> None:
         "".join((ROOT / page).read_text(encoding="utf-8") for page in pages())
         + site.CONFIGURATION.read_text()
     )
-    for picture in (ROOT / "docs" / "images").iterdir():
+    files = sorted((ROOT / "docs" / "images").iterdir())
+    assert {file.suffix for file in files} == {".png", ".txt"}
+    assert all(file.with_suffix(".png") in files for file in files), "words without a picture"
+    for picture in (file for file in files if file.suffix == ".png"):
         assert picture.stat().st_size < LARGEST_PICTURE, picture.name
         assert f"images/{picture.name}" in texts, picture.name
 

@@ -15,6 +15,8 @@ import pytest
 from tests.house.tree import ROOT
 from tests.lsp.programs import EMOJI, EMOJI_REPAIRED
 
+pytestmark = pytest.mark.setups
+
 HERE = Path(__file__).parent
 EDITORS = {
     "nvim": ["nvim", "--headless", "-u", "NONE", "-n", "-i", "NONE", "-S", str(HERE / "drive_neovim.lua")],

@@ -389,8 +389,8 @@ def test_a_title_tells_every_step_of_a_repair() -> None:
     """
     _, fixes = fixes_of(text, "GS101")
     assert [fix.title for fix in fixes] == [
-        "replace with `y = y * 2` (may change results)",
-        "clone the output of `sigmoid`, and clone `y` (may change results)",
+        "replace with `y = y * 2` (the original keeps its value)",
+        "clone the output of `sigmoid`, and clone `y` (values read later change)",
     ]
 
 

@@ -98,3 +98,21 @@ def test_no_other_tensor_helps_a_division_that_torch_cannot_differentiate() -> N
         """,
         "",
     )
+
+
+def test_a_graph_that_is_built_once_is_not_kept_over_the_steps_of_a_training() -> None:
+    check(
+        "GS402",
+        """
+        head = nn.Linear(4, 1)
+        log_sigma = torch.zeros(4, requires_grad=True)
+        optimizer = torch.optim.SGD([*head.parameters(), log_sigma], lr=0.1)
+        sigma = log_sigma.exp()
+        for _ in range(3):
+            loss = (head(torch.randn(8, 4) * sigma) ** 2).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        """,
+        "retain_graph",
+    )

@@ -113,7 +113,7 @@ def test_a_container_that_a_module_list_cannot_replace_is_left_alone(name: str) 
     text = MODULE.format(made=made, used=used)
     assert run(text).error == ""
     assert titles(text, "safe") == []
-    assert all(title.endswith("(may change results)") for title in titles(text, "unsafe"))
+    assert all(title.endswith("(its parameters are registered)") for title in titles(text, "unsafe"))
 
 
 LEAVES = {

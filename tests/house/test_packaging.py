@@ -72,3 +72,10 @@ def test_the_unpacked_wheel_runs_alone(wheel: Path, tmp_path: Path) -> None:
         [sys.executable, "-I", "-c", code, "--version"], capture_output=True, text=True, check=True
     )
     assert outcome.stdout == f"gradsight {__version__}\n"
+
+
+def test_the_packing_tool_does_not_wait_for_an_answer(tmp_path: Path) -> None:
+    waits = "import sys; sys.exit('asked' if sys.stdin.read() else 0)"
+    script = f"from gradsight_dev.package_vsix import run_unasked; import pathlib, sys; run_unasked([sys.executable, '-c', {waits!r}], pathlib.Path('.'))"
+    with subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, cwd=tmp_path) as process:
+        assert process.wait(timeout=60) == 0

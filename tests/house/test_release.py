@@ -13,8 +13,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from packaging.utils import canonicalize_name
 
-from gradsight_dev import licences, other_torch, release
+from gradsight_dev import licences, other_torch, package_vsix, release
 from tests.cli.sarif_schema import stored_schema
 from tests.house.tree import ROOT
 
@@ -106,6 +107,7 @@ def test_a_tag_gives_every_file_its_version_and_the_changelog_the_day(tmp_path: 
         release.stamp(tmp_path, "9.9.9", datetime.date(2027, 1, 2))
 
 
+@pytest.mark.setups
 def test_the_wheel_and_the_source_are_complete_and_work_in_an_empty_environment(tmp_path: Path) -> None:
     wheel, archive = release.build(tmp_path / "built")
     assert list(release.metadata_problems(wheel)) == []
@@ -114,8 +116,24 @@ def test_the_wheel_and_the_source_are_complete_and_work_in_an_empty_environment(
         "links that lead nowhere on a package index"
     )
     assert "![A finding in VS Code" in described(wheel)
-    python = release.install(wheel, tmp_path)
-    release.try_command([str(python), "-I", "-m", "gradsight"], tmp_path)
+    environment = release.install(wheel, tmp_path)
+    release.try_installed(environment, tmp_path)
+    listed = subprocess.run(
+        [
+            str(environment.program("python")),
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "list",
+            "--format=json",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    names = {canonicalize_name(each["name"]) for each in json.loads(listed.stdout)}
+    wanted = {canonicalize_name(each.name) for each in release.needed("gradsight")}
+    assert names - {"setuptools"} == wanted | {"gradsight", "pip"}
 
 
 def described(wheel: Path) -> str:
@@ -130,6 +148,50 @@ def test_an_extension_without_a_server_is_refused(tmp_path: Path) -> None:
         archive.writestr("extension/package.json", "{}")
     with pytest.raises(SystemExit, match="no client or no server"):
         release.try_extension(tmp_path / "empty.vsix", tmp_path / "unpacked")
+
+
+def test_an_extension_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(release, "build", lambda folder: (tmp_path / "a.whl", tmp_path / "a.tar.gz"))
+    for step in ("metadata_problems", "try_archive", "install", "try_installed", "try_extension"):
+        monkeypatch.setattr(release, step, lambda *_: [])
+    there = [tmp_path / package_vsix.package_name(name) for name in package_vsix.TARGETS]
+    assert len(there) == 8
+    release.check(there, None, list(package_vsix.TARGETS))
+    with pytest.raises(SystemExit, match=r"there is no gradsight-win32-arm64-"):
+        release.check(there[:-1], None, list(package_vsix.TARGETS))
+
+
+def extension_of(path: Path, name: str) -> Path:
+    manifest = (
+        f'<Identity Language="en-US" Id="{name}" Version="1.0.0" Publisher="me" TargetPlatform="linux-x64"/>\n'
+        '<Installation><InstallationTarget Id="Microsoft.VisualStudio.Code"/></Installation>\n'
+    )
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("extension.vsixmanifest", manifest)
+        archive.writestr("extension/package.json", '{"publisher": "me", "name": "one", "version": "1.0.0"}')
+    return path
+
+
+def test_an_extension_goes_where_an_editor_puts_it(tmp_path: Path) -> None:
+    home = release.unpack_as_editor(extension_of(tmp_path / "a.vsix", "one"), tmp_path / "extensions")
+    assert home == tmp_path / "extensions" / "me.one-1.0.0-linux-x64"
+    assert (home / "package.json").is_file()
+    with pytest.raises(SystemExit, match="manifests do not agree"):
+        release.unpack_as_editor(extension_of(tmp_path / "b.vsix", "two"), tmp_path / "others")
+
+
+def test_what_twine_refuses_is_refused(tmp_path: Path) -> None:
+    def twine(words: str, status: int) -> Path:
+        path = tmp_path / f"twine{status}"
+        path.write_text(f"#!/bin/sh\necho \"$*\" >{tmp_path}/asked\necho '{words}'\nexit {status}\n")
+        path.chmod(0o755)
+        return path
+
+    files = [tmp_path / "a.whl", tmp_path / "a.tar.gz"]
+    release.check_by_twine(twine("PASSED PASSED", 0), files)
+    assert (tmp_path / "asked").read_text().startswith("-m twine check --strict ")
+    with pytest.raises(SystemExit, match="no long_description"):
+        release.check_by_twine(twine("PASSED WARNING no long_description", 1), files)
 
 
 def test_the_list_of_licences_is_fresh_and_complete() -> None:

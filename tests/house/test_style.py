@@ -19,10 +19,6 @@ def test_sources_are_formatted() -> None:
     check("ruff", "format", "--no-cache", "--check", "--diff")
 
 
-def test_types_are_strict_and_right() -> None:
-    check("mypy")
-
-
 def test_every_module_opens_with_what_it_is_for() -> None:
     silent = [
         relative(path)

@@ -12,6 +12,7 @@ from statistics import median
 import pytest
 
 from gradsight.analysis import analyze
+from gradsight.fixes.titles import CHANGES
 from gradsight.model.finding import Finding
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -25,6 +26,8 @@ USUAL_MESSAGE = 80
 RIDDLES = re.compile(
     r"\bkept for backward|\bkeeps? (?:its|an|a|the|them|it|nothing|only)\b[^.:]*\bfor backward|\brounds\b|\b(?:each|every|previous|next|last|this|the|training|new) round\b|\banew\b|\btaken to be\b"
     r"|\bgone through\b|\bout of place\b|\bthe house\b|\brooms?\b|\brepair(?:s|ed)?\b|\bremed(?:y|ies)\b|\bwhoever\b|\bsomebody\b"
+    r"|(?<!there )(?<!where )\b(?:is|are|was|were) no (?!longer\b|such\b|more\b|better\b)|\bwithout grad mode\b|\bnobody (?:calls|reads|trains|steps)\b"
+    r"|\bthe (?:iteration|call|step) before\b|\bnot looked at\b|\bleave \w+ \w+ away\b|\bmay change results\b"
     r"|\bof one's own\b|\btold\b|\bname for it\b|\bin the same notation\b|\bof weight\b(?! )|\bDetected\b|!",
     re.IGNORECASE,
 )
@@ -151,12 +154,42 @@ def test_what_the_editor_says_holds_no_riddle() -> None:
         ], path.name
 
 
+def test_no_sentence_of_the_server_holds_a_riddle() -> None:
+    """Also those that no example of the manual shows: of rare cases, of a run, of the command line."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in sorted((ROOT / "server/gradsight").rglob("*.py"))
+        if "models" not in path.parts
+        for line, text in sentences_in(path)
+        if riddles(text)
+    ]
+    assert not wrong
+
+
+def test_every_kind_of_fix_says_what_it_changes_where_it_is_unsafe() -> None:
+    kinds = {
+        kind for path in (ROOT / "server/gradsight/fixes").glob("*.py") for kind in re.findall(
+            r'\b(?:Draft|drafts|moves)\(\s*"([a-z-]+)"', path.read_text("utf-8")
+        )
+    }  # fmt: skip
+    assert kinds >= {"out-of-place", "clone-first", "retain-graph", "clear-last"}
+    assert kinds <= CHANGES.keys()
+
+
 @pytest.mark.parametrize(
     "text",
-    ["sigmoid keeps its result for backward", "all rounds so far", "made anew", "taken to be called", "write it out of place"],
+    ["sigmoid keeps its result for backward", "all rounds so far", "made anew", "taken to be called", "write it out of place", "`y` is no leaf", "runs without grad mode",
+     "nobody calls backward"],
 )  # fmt: skip
 def test_riddles_are_noticed(text: str) -> None:
     assert riddles(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["there is no gradient", "it is no longer a leaf", "where there are no findings"]
+)
+def test_plain_english_is_no_riddle(text: str) -> None:
+    assert not riddles(text)
 
 
 def riddles(text: str) -> list[str]:
@@ -179,6 +212,23 @@ def draft_titles(path: Path) -> Iterator[str]:
             yield from literal(node.args[1])
         elif isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "title":
             yield from literal(node.value)
+
+
+def sentences_in(path: Path) -> Iterator[tuple[int, str]]:
+    """What a module says: its texts of three words and more, without what it says about itself."""
+    tree = ast.parse(path.read_text("utf-8"))
+    own = {
+        id(statement.value)
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+        for statement in node.body
+        if isinstance(statement, ast.Expr)
+    }  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Constant, ast.JoinedStr)) and id(node) not in own:
+            for text in literal(node):
+                if text.count(" ") > 1 and "\\" not in text:
+                    yield node.lineno, text
 
 
 def literal(node: ast.expr) -> Iterator[str]:

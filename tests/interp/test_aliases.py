@@ -426,3 +426,47 @@ class Renamed(nn.Module):
         return self.norm(h)
 """
     )
+
+
+AGENT = """
+class Agent:
+    def __init__(self, net, target, lr):
+        self.net = net
+        {}
+        self.optimizer = torch.optim.Adam(net.parameters(), lr)
+
+    def update(self, batch):
+        s, a, r, later = batch
+        with torch.no_grad():
+            goal = r + 0.99 * self.target(later).max(1)[0]
+        loss = (self.net(s).gather(1, a).squeeze() - goal).pow(2).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+
+
+def test_a_target_that_is_the_unknown_network_itself_is_reported() -> None:
+    check(AGENT.format("self.target = net  # GS514"))
+    check(AGENT.format("self.target = target"))
+    check("import copy\n" + AGENT.format("self.target = copy.deepcopy(net)").lstrip())
+
+
+BEST = """
+def train(model, loader, optimizer, epochs):
+    least, best_model = 1e9, None
+    for epoch in range(epochs):
+        for x, y in loader:
+            loss = F.mse_loss(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if loss.item() < least:
+            least, best_model = loss.item(), {}
+    return best_model
+"""
+
+
+def test_the_best_model_of_a_pair_that_is_assigned_is_reported() -> None:
+    check(BEST.format("model  # GS514"))
+    check("import copy\n" + BEST.format("copy.deepcopy(model)").lstrip())

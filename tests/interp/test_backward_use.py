@@ -489,3 +489,23 @@ def step(policy, states, damping):
 
 def test_a_gradient_that_is_detached_is_meant_as_a_direction() -> None:
     check(CURVATURE)
+
+
+def test_a_detached_tensor_is_refused_by_a_gradient_penalty() -> None:
+    check(
+        """
+        def penalty(D, real, fake):
+            mix = torch.rand(8, 1)
+            x = mix * real + (1 - mix) * fake
+            g = torch.autograd.grad(D(x).sum(), x, create_graph=True)[0]  # GS406
+            return ((g.norm(2, 1) - 1) ** 2).mean()
+
+        def train(G, D, optimizer, loader):
+            for real, _ in loader:
+                fake = G(torch.randn(8, 4))
+                loss = D(fake).mean() - D(real).mean() + 10 * penalty(D, real, fake.detach())
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        """
+    )

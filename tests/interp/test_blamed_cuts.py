@@ -246,6 +246,57 @@ def test_an_unknown_layer_with_data_in_its_name_may_bring_a_graph() -> None:
         opt = torch.optim.Adam([*net.parameters(), *extra.parameters()])
         for _ in range(4):
             opt.zero_grad()
-            F.mse_loss(extra(net(torch.ones(2, 16)).detach()), extra.scale).backward()
+            F.mse_loss(extra(net(torch.ones(2, 16)).detach()), extra.scale).backward()  # GS203
             opt.step()
     """)
+    check("""
+        from graphs.layers import BatchEmbedding
+
+        extra = BatchEmbedding(torch.ones(3))
+        opt = torch.optim.Adam(extra.parameters())
+        for _ in range(4):
+            opt.zero_grad()
+            F.mse_loss(extra(torch.ones(2, 16)), extra.scale).backward()
+            opt.step()
+    """)
+
+
+def test_of_a_term_that_was_cut_off_what_was_computed_without_grad_mode_is_not_blamed() -> None:
+    program = """
+        policy = nn.Linear(4, 2)
+        value = nn.Linear(4, 1)
+        opt = torch.optim.Adam([*policy.parameters(), *value.parameters()], lr=0.1)
+        for _ in range(4):
+            obs = torch.randn(8, 4)
+            with torch.no_grad():
+                old = policy(obs).log_softmax(-1)[:, 0]
+                advantage = torch.randn(8) - value(obs).squeeze(-1)
+            for _ in range(3):
+                log_prob = policy(obs).log_softmax(-1)[:, 0]
+                ratio = (LOG_PROB - old).exp()CLAIM
+                loss = -(ratio * advantage).mean() + value(obs).pow(2).mean()
+                opt.zero_grad()
+                loss.backward()
+                opt.step()
+    """
+    check(program.replace("LOG_PROB", "log_prob").replace("CLAIM", ""))
+    check(program.replace("LOG_PROB", "log_prob.detach()").replace("CLAIM", "  # GS203"))
+
+
+def test_of_a_term_that_was_cut_off_its_weight_is_not_blamed() -> None:
+    program = """
+        policy = nn.Linear(4, 2)
+        value = nn.Linear(4, 1)
+        opt = torch.optim.Adam([*policy.parameters(), *value.parameters()], lr=0.1)
+        for _ in range(4):
+            obs = torch.randn(8, 4)
+            log_prob = policy(obs).log_softmax(-1)[:, 0]
+            advantage = torch.randn(8) - value(obs).squeeze(-1)
+            gain = LOG_PROBCLAIM
+            loss = advantage.pow(2).mean() - (gain * advantage.detach()).mean()
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+    """
+    check(program.replace("LOG_PROB", "log_prob").replace("CLAIM", ""))
+    check(program.replace("LOG_PROB", "log_prob.detach()").replace("CLAIM", "  # GS203"))

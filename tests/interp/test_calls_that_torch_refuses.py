@@ -106,6 +106,14 @@ REFUSED_FUNCTIONS = {
         function(forward="return x", end="y.add_(1)  # here"),
         "view",
     ),
+    "a number that is saved": (
+        function(forward="ctx.save_for_backward(x, 2.0)  # here\n        return x * 2"),
+        "can only save",
+    ),
+    "a marked input that is not returned": (
+        function(forward="ctx.mark_dirty(x)  # here\n        x.mul_(2)\n        return x + 1"),
+        "marked as dirty",
+    ),
     "a second derivative": (
         function(
             backward="return grad * 2",
@@ -136,7 +144,7 @@ SAFE = {
     "a write to a clone of a view": function(
         forward="return x.view_as(x)", end="z = y.clone()\nz.add_(1)\nz.sum().backward()"
     ),
-    "a write without grad mode to the input": function(
+    "a write with grad mode off to the input": function(
         forward="return x.view_as(x)", end="with torch.no_grad():\n    z = y + 1\n    z.add_(1)"
     ),
 }

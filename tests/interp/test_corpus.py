@@ -84,17 +84,26 @@ def test_who_is_trained_is_judged_as_torch_judges_it(label: dict[str, Any]) -> N
     check(FIXTURES / "trained", label)
 
 
-# fixme: seven reports are not seen yet, and two are told where the error shows, not where it is made.
+# fixme: these reports are not seen yet, or are told where the error shows and not where it is made.
 NOT_YET_TOLD = {
     "appearance_code_detached.py",
+    "auxiliary_gradients_thrown_away.py",
+    "average_bound_to_a_name.py",
+    "averaged_gradient_of_another_shape.py",
     "cam_hooks_inplace_relu.py",
     "carried_hidden_state.py",
     "consistency_on_one_batch.py",
+    "evaluation_decorator_on_the_loss.py",
     "fast_weights_without_graph.py",
     "intermediate_kept_on_ctx.py",
     "last_window_dropped.py",
+    "memory_bank_drift.py",
     "normalised_again_each_epoch.py",
     "pyramid_level_left_out.py",
+    "rotary_halves_in_place.py",
+    "shadow_of_the_same_memory.py",
+    "starting_point_shares_memory.py",
+    "voxel_features_overwritten.py",
 }
 
 

@@ -230,3 +230,38 @@ def test_a_hook_that_edits_a_clone_is_left_alone() -> None:
         w.register_hook(lambda g: g.clamp(-1, 1))
         (w * w).sum().backward()
     """)
+
+
+def test_a_function_that_is_given_unknown_values_may_have_a_graph() -> None:
+    check("""
+        class LogNormalizer(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, scale, count):
+                ctx.save_for_backward(scale)
+                count = torch.tensor(int(count)).double()
+                return torch.lgamma(count).float() + scale.log()
+            @staticmethod
+            def backward(ctx, g):
+                scale, = ctx.saved_tensors
+                return g / scale, None
+        def slope(scale, count):
+            with torch.enable_grad():
+                scale = scale.float()
+                made = LogNormalizer.apply(scale, count)
+                return torch.autograd.grad(made, scale, grad_outputs=torch.ones_like(scale))
+    """)
+
+
+def test_a_function_that_is_given_settings_alone_has_no_graph() -> None:
+    check("""
+        class LogGamma(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, count, rate):
+                return torch.lgamma(count) * rate
+            @staticmethod
+            def backward(ctx, g):
+                return g, None
+        def slope(config):
+            made = LogGamma.apply(torch.ones(3), config.rate).sum()
+            made.backward()  # GS205
+    """)

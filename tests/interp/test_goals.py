@@ -179,7 +179,7 @@ def test_arms_that_no_path_was_left_for_are_said() -> None:
     told = [gap for gap in report.gaps if gap.kind == "budget"]
     found = {finding.span.line for finding in report.findings if finding.code == "GS101"}
     assert told
-    assert all("branch was not looked at" in gap.reason for gap in told)
+    assert all("branch was not analysed" in gap.reason for gap in told)
     assert found
     assert found.isdisjoint(gap.line for gap in told)
     assert len(found) + len(told) == 120

@@ -191,3 +191,21 @@ def test_an_optimizer_of_a_result_is_reported() -> None:
         w = torch.randn(3, 3, requires_grad=True) / 3  # GS303
         opt = torch.optim.SGD([w], lr=0.1)
     """)
+
+
+def test_what_follows_an_assertion_that_there_is_a_gradient_is_not_reached_without_one() -> None:
+    check("""
+        def convert(module, function, keeps):
+            for key, weight in module.named_parameters():
+                if keeps(weight):
+                    made = weight
+                else:
+                    made = nn.Parameter(function(weight.detach()), weight.requires_grad)
+                if weight.grad is not None and keeps(weight.grad):
+                    assert made.grad is not None
+                    made.grad.data = function(weight.grad)
+        w = torch.ones(3, requires_grad=True)
+        made = nn.Parameter(w.detach())
+        assert made.grad is not None
+        made.grad.data = torch.zeros(3)
+    """)

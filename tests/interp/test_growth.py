@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import cProfile
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from gradsight.analysis import analyze
+from gradsight.interp import syntax_parts
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.tensors import backward
 from gradsight.model.report import Report
@@ -85,6 +87,67 @@ def test_nested_loops_cost_in_proportion_to_their_depth(monkeypatch: pytest.Monk
         return steps_for(monkeypatch, HEAD + LEAF + nested("for i{level} in range(3):", depth, "z = w * 2"))
 
     assert cost(24) < 2.3 * cost(12)
+
+
+def test_loops_in_more_loops_than_anybody_writes_do_not_multiply(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cost(depth: int) -> int:
+        loops = nested("for i{level} in range(3):", depth, "w = w * 2; w.sum().backward()")
+        return steps_for(monkeypatch, HEAD + LEAF + loops)
+
+    assert cost(10) < 2.3 * cost(5)
+    report = report_on(HEAD + LEAF + nested("for i{level} in range(3):", 10, "w = w * 2; w.sum().backward()"))
+    assert "GS403" in {finding.code for finding in report.findings}
+
+
+def test_loops_of_different_functions_all_get_their_rounds() -> None:
+    """Epochs, batches, stages, blocks, heads, layers: what the last loop does is part of what is learned."""
+    inner = "def f0(h):\n    for k in range(2):\n        h = h * 2\n    return h\n"
+    for number in range(1, 6):
+        inner += f"def f{number}(h):\n    for k in range(2):\n        h = f{number - 1}(h)\n    return h\n"
+    train = "for step in range(3):\n    y = f5(w).exp()\n    if step == 2:\n        y += 1\n    y.sum().backward()\n"
+    assert "GS101" in codes(HEAD + LEAF + inner + train)
+
+
+def comprehensions(depth: int) -> str:
+    return "x = " + "[" * depth + "w * 2" + " for a in range(2)]" * depth + "\n"
+
+
+def test_comprehensions_in_comprehensions_do_not_multiply(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cost(depth: int) -> int:
+        return steps_for(monkeypatch, HEAD + LEAF + comprehensions(depth))
+
+    # In proportion to the clauses that stand in the fifth one: three, then eleven.
+    assert cost(16) < 4 * cost(8)
+    assert "GS101" in codes(HEAD + LEAF + comprehensions(20) + HAZARD)
+
+
+def test_clauses_of_different_functions_are_all_run() -> None:
+    """Blocks of stages of a model are made by comprehensions, each in a function of its own."""
+    makers = "def f0(k):\n    return [w * k for _ in range(2)]\n" + "".join(
+        f"def f{n}(k):\n    return [f{n - 1}(k) for _ in range(2)]\n" for n in range(1, 6)
+    )
+    last = "f5(2)" + "[1]" * 6
+    assert "GS101" in codes(HEAD + LEAF + makers + f"y = ({last}).exp()\ny += 1\ny.sum().backward()\n")
+
+
+def test_conditions_in_conditions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nodes_read(depth: int) -> int:
+        read: list[int] = []
+        walked = syntax_parts._walked
+
+        def counted(node: ast.AST) -> list[ast.AST]:
+            found = walked(node)
+            read.append(len(found))
+            return found
+
+        ifs = "".join("    " * (n + 1) + f"if x.flag{n}:\n" for n in range(depth))
+        body = "    " * (depth + 1) + "x = x.exp()\n"
+        with monkeypatch.context() as patched:
+            patched.setattr(syntax_parts, "_walked", counted)
+            report_on(HEAD + "def loss(x):\n" + ifs + body + "    x *= 2\n    return x\n")
+        return sum(read)
+
+    assert nodes_read(80) < 2.5 * nodes_read(40)
 
 
 def test_loops_within_their_measure_are_executed_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

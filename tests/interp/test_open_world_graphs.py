@@ -206,7 +206,7 @@ import torch.distributed as dist
 def train(model, loader, optimizer):
     for x, y in loader:
         mine = model(x)
-        parts = [torch.zeros_like(mine), torch.zeros_like(mine)]
+        parts = {parts}
         dist.all_gather(parts, mine){found}
         {own}
         loss = (torch.cat(parts) - y).pow(2).mean()
@@ -216,9 +216,17 @@ def train(model, loader, optimizer):
 """
 
 
-def test_what_is_gathered_from_other_processes_has_no_graph() -> None:
-    check(GATHERED.format(found="  # GS205", own=""))
-    check(GATHERED.format(found="", own="parts[dist.get_rank()] = mine"))
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "[torch.zeros_like(mine), torch.zeros_like(mine)]",
+        "[torch.zeros_like(mine) for _ in range(dist.get_world_size())]",
+    ],
+)
+def test_what_is_gathered_from_other_processes_has_no_graph(parts: str) -> None:
+    check(GATHERED.format(parts=parts, found="  # GS205", own=""))
+    check(GATHERED.format(parts=parts, found="", own="parts[dist.get_rank()] = mine"))
+    check(GATHERED.format(parts=parts, found="", own="parts.append(mine)"))
 
 
 def test_a_second_backward_through_what_an_unknown_model_returned() -> None:

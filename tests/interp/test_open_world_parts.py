@@ -231,3 +231,35 @@ def test_what_a_forward_returns_counts_where_a_decorator_loses_it() -> None:
     """
     assert findings(main, decorators=decorators) == [("GS101", 12)]
     assert findings(main.replace("y += 1", "y = y + 1"), decorators=decorators) == []
+
+
+def test_a_list_in_a_part_that_was_not_made_to_its_end_may_become_a_module_list() -> None:
+    work = "\n".join("                size = size * 2 + 1" for _ in range(400))
+    check(f"""
+        class Stage(nn.Module):
+            def __init__(self, size, depth):
+                super().__init__()
+                self.layers = []
+                for _ in range(depth):
+                    self.layers.append(nn.Linear(4, 4))
+{work}
+                self.layers = nn.ModuleList(self.layers)
+            def forward(self, x):
+                for layer in self.layers:
+                    x = layer(x)
+                return x
+        class Encoder(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.stage = Stage(config.size, config.depth)
+            def forward(self, x):
+                return self.stage(x)
+        class Model(nn.Module):
+            def __init__(self, config):
+                super().__init__()
+                self.encoder = Encoder(config)
+            def forward(self, x):
+                y = self.encoder(x)
+                y.mul_(2)
+                return y
+    """)

@@ -337,3 +337,27 @@ class Net(nn.Module):
 """
     )
     assert [finding.severity for finding in report.findings] == ["hint", "hint"]
+
+
+def test_an_argument_declared_as_a_number_stays_one_when_something_unknown_is_added() -> None:
+    check("""
+        class Adapter:
+            def __init__(self, env):
+                self.env = env
+                self.last: int = 0
+                self.seen = self.env.reset()
+
+            def step(self, action):
+                return self.env.step(action)
+
+            def rollout(self, current_step: int, act, update, total):
+                done = 0
+                while current_step < total:
+                    state, info = self.step(act(current_step, self.seen))
+                    done += info["num_step"]
+                    current_step += info["num_step"]
+                    self.seen = state
+                    if current_step - self.last >= 10:
+                        update(current_step)
+                        self.last = current_step
+    """)

@@ -64,3 +64,35 @@ def test_a_model_that_is_never_switched_back_is_told_where_it_was_switched(switc
     program = model.format(switch=switch, freeze=freeze) + ROUNDS.replace("net.train()", "pass")
     check(program.format("net.eval()  # GS505"))
     run(program.format("net.eval()") + "assert not net.b.training\n")
+
+
+def test_an_unknown_model_that_is_left_in_eval_mode_is_reported() -> None:
+    check(
+        """
+        def train(model, loader, optimizer):
+            for epoch in range(10):
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(x), y).backward()
+                    optimizer.step()
+                model.eval()  # GS505
+                with torch.no_grad():
+                    for x, y in loader:
+                        model(x)
+        """
+    )
+
+
+def test_a_part_that_each_epoch_puts_into_eval_mode_is_meant_to_be() -> None:
+    check(
+        """
+        def train(backbone, head, loader, optimizer):
+            for epoch in range(10):
+                head.train()
+                backbone.eval()
+                for x, y in loader:
+                    optimizer.zero_grad()
+                    F.cross_entropy(head(backbone(x)), y).backward()
+                    optimizer.step()
+        """
+    )

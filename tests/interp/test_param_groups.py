@@ -128,3 +128,62 @@ def test_a_loop_that_is_not_executed_to_its_end_groups_all_parameters() -> None:
         .replace("net.named_parameters()", "net.base.named_parameters()")
         .replace("lr=0.1)", "lr=0.1)  # GS512")
     )
+
+
+BLOCKS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*[nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.GELU()) for _ in range(6)])
+        self.last = nn.Linear(4, 1)
+
+    def forward(self, x):
+        return self.last(self.layers(x))
+
+def split(model):
+    decay, rest = KIND
+    SPLIT
+    return decay, rest
+
+model = Net()
+decay, rest = split(model)
+optimizer = torch.optim.SGD([{"params": decay}, {"params": rest, "weight_decay": 0.0}], lr=0.1)
+for _ in range(100):
+    optimizer.zero_grad()
+    model(torch.randn(3, 4)).sum().backward()
+    optimizer.step()
+"""
+BY_MODULE = """
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            (rest if name == "bias" else decay).append(parameter)
+"""
+BY_LIST = """
+    for module in model.modules():
+        if isinstance(module, nn.LayerNorm):
+            rest.extend(module.parameters(recurse=False))
+        else:
+            for name, parameter in module.named_parameters(recurse=False):
+                if name.endswith("bias"):
+                    rest.append(parameter)
+                else:
+                    decay.append(parameter)
+"""
+BY_NAME = """
+    for prefix, module in model.named_modules():
+        for name, _ in module.named_parameters(recurse=False):
+            whole = "%s.%s" % (prefix, name) if prefix else name
+            if name.endswith("bias") or isinstance(module, nn.LayerNorm):
+                rest.add(whole)
+            else:
+                decay.add(whole)
+    named = dict(model.named_parameters())
+    decay, rest = [named[one] for one in sorted(decay)], [named[one] for one in sorted(list(rest))]
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "split"), [("[], []", BY_MODULE), ("[], []", BY_LIST), ("set(), set()", BY_NAME)]
+)
+def test_parameters_that_a_loop_over_all_modules_puts_into_groups_are_trained(kind: str, split: str) -> None:
+    check(BLOCKS.replace("KIND", kind).replace("    SPLIT\n", split))

@@ -109,6 +109,23 @@ def test_a_safety_net_around_the_whole_program_expects_nothing() -> None:
     """)
 
 
+@pytest.mark.parametrize("handler", ["except Exception as error:", "except:"])
+def test_a_safety_net_around_a_step_of_training_expects_nothing(handler: str) -> None:
+    check(f"""
+        net = torch.nn.Linear(3, 3)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            try:
+                optimizer.zero_grad()
+                hidden = net(torch.ones(2, 3)).sigmoid()
+                hidden += 1  # GS101
+                hidden.sum().backward()
+                optimizer.step()
+            {handler}
+                print("skipping the batch")
+    """)
+
+
 # -- memory that is shared on purpose --------------------------------------------------------------------------------
 
 

@@ -191,3 +191,80 @@ def train(config, loader):
 @pytest.mark.parametrize("reset", ["cell.reset()", "cell.state = 0.0"])
 def test_a_loop_that_resets_the_cells_resets_those_that_were_not_executed(reset: str) -> None:
     check(STATEFUL.format(reset=reset))
+
+
+def test_what_unknown_code_froze_by_its_name_is_no_part_that_is_left_out() -> None:
+    program = """
+        import copy
+        from library import momentum
+
+        class Pair(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.net = nn.Linear(3, 4)
+                self.second = copy.deepcopy(self.net)
+                momentum.FREEZE(self.second)
+
+        pair = Pair()
+        opt = torch.optim.SGD(pair.net.parameters(), lr=0.1)
+        for x in load():
+            momentum.follow(pair.net, pair.second)
+            opt.zero_grad()
+            F.mse_loss(pair.net(x), pair.second(x)).backward()
+            opt.step()
+    """
+    check(program.replace("FREEZE", "deactivate_requires_grad"))
+    check(program.replace("FREEZE", "freeze"))
+
+
+def test_who_clears_what_unknown_code_made_of_a_network_clears_the_network() -> None:
+    program = """
+        from apex import amp
+
+        def train(loader, model, optimizer):
+            for x, y in loader:
+                CLEAR
+                loss = F.mse_loss(model(x), y)
+                loss.backward()CLAIM
+                optimizer.step()
+
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        net, opt = amp.initialize(net, opt, opt_level="O1")
+        net = nn.DataParallel(net)
+        train(load(), net, opt)
+    """
+    check(program.replace("CLEAR", "model.zero_grad()").replace("CLAIM", ""))
+    check(program.replace("CLEAR", "optimizer.zero_grad()").replace("CLAIM", ""))
+    check(program.replace("CLEAR", "pass").replace("CLAIM", "  # GS501"))
+
+
+MADE_ELSEWHERE = """
+    from lib import make_optimizer
+    def main(cfg, loader):
+        student, head = nn.Linear(4, 4), nn.Linear(4, 4)
+        opt = make_optimizer({given})
+        for x, y in loader:
+            loss = F.mse_loss(head(student(x)), y)
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+"""
+
+
+def test_an_optimizer_made_elsewhere_holds_no_more_than_the_parameters_that_were_given() -> None:
+    given = "student.parameters(), lr=0.1"
+    check(MADE_ELSEWHERE.replace("{given})", f"{given})  # GS512"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "[*student.parameters(), *head.parameters()]",
+        "cfg, student.parameters()",
+        "student.parameters(), loader",
+        "[student, head]",
+    ],
+)
+def test_who_is_given_more_may_have_made_an_optimizer_for_more(given: str) -> None:
+    check(MADE_ELSEWHERE.format(given=given))

@@ -501,7 +501,7 @@ LOOK_ALIKES = {
         "w = torch.ones(3, requires_grad=True)\ny = w.exp()\ny.data.neg_()\ny.data.clamp_(min=0)\ny.sum().backward()\n",
         "GS104",
     ),
-    "something learned, without grad mode": (
+    "something learned, with grad mode off": (
         "w = torch.ones(3, requires_grad=True)\nh = w * 2\nwith torch.no_grad():\n    h.sub_(h.mean())\nh.sum().backward()\n",
         "GS105",
     ),

@@ -492,3 +492,46 @@ def test_a_meter_with_its_own_addition_keeps_what_it_likes() -> None:
             meters["loss"] += loss
         print(meter.total, meters["loss"].count)
     """)
+
+
+def test_a_freeze_for_the_time_of_an_evaluation_is_no_lost_freeze() -> None:
+    check("""
+        from contextlib import contextmanager
+        @contextmanager
+        def frozen(model):
+            before = {weight: weight.requires_grad for weight in model.parameters()}
+            try:
+                for weight in model.parameters():
+                    weight.requires_grad = False
+                yield
+            finally:
+                for weight, flag in before.items():
+                    weight.requires_grad = flag
+        def evaluate(model, loss_fn, loader):
+            total = 0.0
+            with frozen(model):
+                for batch in loader:
+                    total += loss_fn(model(batch), batch).item()
+            return total
+        def train(model, loss_fn, optimizer, loader, valid):
+            for _ in range(3):
+                for batch in loader:
+                    optimizer.zero_grad()
+                    loss_fn(model(batch), batch).backward()
+                    optimizer.step()
+                evaluate(model, loss_fn, valid)
+    """)
+
+
+def test_a_freeze_of_an_unknown_model_that_is_undone_before_it_is_called_is_told() -> None:
+    check("""
+        def train(model, loss_fn, optimizer, loader):
+            for weight in model.parameters():
+                weight.requires_grad = False
+            for weight in model.parameters():
+                weight.requires_grad = True  # GS516
+            for batch in loader:
+                optimizer.zero_grad()
+                loss_fn(model(batch), batch).backward()
+                optimizer.step()
+    """)

@@ -290,3 +290,114 @@ for _ in range(4):
 
 def test_a_term_may_train_parameters_of_an_optimizer_that_holds_more_than_is_known() -> None:
     check(LENGTH_OF_SPEECH)
+
+
+TAUGHT = """
+    class Agent:
+        def __init__(self, policy, critic):
+            self.policy = policy
+            self.critic = critic
+            self.policy_optimizer = torch.optim.Adam(self.policy.parameters(), lr=0.1)
+            self.critic_optimizer = torch.optim.Adam(self.critic.parameters(), lr=0.1)
+
+        def update(self, batch):
+            value_loss = F.mse_loss(self.critic(batch["obs"], batch["actions"]), batch["returns"])
+            self.critic_optimizer.zero_grad()
+            value_loss.backward()
+            self.critic_optimizer.step()
+            actions = self.policy(batch["obs"])
+            loss = -self.critic(batch["obs"], GIVEN).mean()
+            self.policy_optimizer.zero_grad()
+            loss.backward()
+            self.policy_optimizer.step()
+"""
+
+
+def test_critic_that_is_given_detached_actions_does_not_teach_the_policy() -> None:
+    check(TAUGHT.replace("GIVEN", "actions"))
+    check(TAUGHT.replace("GIVEN).mean()", "actions.detach()).mean()  # GS203"))
+    check(
+        TAUGHT.replace("GIVEN", "actions").replace('batch["actions"])', 'self.policy(batch["obs"]).detach())')
+    )
+
+
+TWINS = """
+    class Agent:
+        def __init__(self, qf1, qf2, lr):
+            self.qf1, self.qf2 = qf1, qf2
+            self.first = torch.optim.Adam(self.qf1.parameters(), lr=lr)
+            self.second = torch.optim.Adam(self.HELD.parameters(), lr=lr)CLAIM
+
+        def update(self, batch):
+            first = (self.qf1(batch["obs"]) - batch["returns"]).pow(2).mean()
+            second = (self.qf2(batch["obs"]) - batch["returns"]).pow(2).mean()
+            self.first.zero_grad()
+            first.backward()
+            self.first.step()
+            self.second.zero_grad()
+            second.backward()
+            self.second.step()
+"""
+
+
+def test_network_beside_another_one_of_its_name_is_a_network() -> None:
+    check(TWINS.replace("HELD", "qf2").replace("CLAIM", ""))
+    check(TWINS.replace("HELD", "qf1").replace("CLAIM", "  # GS512"))
+
+
+MIXED_UP = """
+    class Pair(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.generator = nn.Linear(3, 4)
+            self.discriminator = nn.Linear(4, 1)
+
+    pair = Pair()
+    opt_g = torch.optim.Adam(pair.GENERATOR.parameters(), lr=0.1)CLAIM_G
+    opt_d = torch.optim.Adam(pair.DISCRIMINATOR.parameters(), lr=0.1)CLAIM_D
+    for _ in range(4):
+        noise, real = torch.randn(5, 3), torch.randn(5, 4)
+        opt_g.zero_grad()
+        pair.discriminator(pair.generator(noise)).mean().backward()
+        opt_g.step()
+        opt_d.zero_grad()
+        fake = pair.generator(noise).detach()
+        (pair.discriminator(fake).mean() - pair.discriminator(real).mean()).backward()
+        opt_d.step()
+"""
+
+
+def test_of_two_optimizers_over_one_network_the_one_named_like_the_other_network_is_told() -> None:
+    def program(generator: str, discriminator: str, claim_g: str = "", claim_d: str = "") -> str:
+        text = MIXED_UP.replace("GENERATOR", generator).replace("DISCRIMINATOR", discriminator)
+        return text.replace("CLAIM_G", claim_g).replace("CLAIM_D", claim_d)
+
+    check(program("generator", "discriminator"))
+    check(program("generator", "generator", claim_d="  # GS512"))
+    check(program("discriminator", "discriminator", claim_g="  # GS512"))
+
+
+def test_an_optimizer_that_a_part_makes_behind_the_end_of_the_work_counts() -> None:
+    work = "\n".join("                size = size * 2 + 1" for _ in range(600))
+    check(f"""
+        class Policy(nn.Module):
+            def __init__(self, size):
+                super().__init__()
+                self.build(size)
+            def build(self, size):
+                self.actor = nn.Linear(4, 2)
+                self.actor_optimizer = torch.optim.Adam(self.actor.parameters())
+                self.critic = nn.Linear(2, 1)
+{work}
+                self.critic_optimizer = torch.optim.Adam(self.critic.parameters())
+        class Agent(nn.Module):
+            def __init__(self, size):
+                super().__init__()
+                self.policy = Policy(size)
+            def learn(self, buffer):
+                for state in buffer:
+                    loss = -self.policy.critic(self.policy.actor(state)).mean()
+                    self.policy.actor_optimizer.zero_grad()
+                    loss.backward()
+                    self.policy.actor_optimizer.step()
+    """)

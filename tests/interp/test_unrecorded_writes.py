@@ -88,7 +88,7 @@ WRONG = {
         "import torch\nw = torch.ones(3, requires_grad=True)\nh = w * 2\nh.data.masked_fill_(h > 1, 0.0)\nh.pow(2).sum().backward()\n",
         "GS105",
     ),
-    "a view that is written without grad mode": (
+    "a view that is written with grad mode off": (
         "import torch\nw = torch.ones(3, requires_grad=True)\nh = w * 2\npart = h[:2]\nwith torch.no_grad():\n    part.mul_(3)\nh.pow(2).sum().backward()\n",
         "GS105",
     ),

@@ -61,10 +61,10 @@ def wrong_with(said: list[list[tuple[str, dict[str, Any]]]]) -> list[str]:
     for block in blocks:
         for role, cell, line in (("saved", 2, 2), ("overwritten", 3, 1), ("needed", 4, 1)):
             place = f"cell {cell}, line {line}"
-            told = any(
-                each.split()[:1] == [role] and place in each for each in block["text/plain"].splitlines()
-            )
-            if not told or f"<code>{place}</code>" not in block["text/html"]:
+            if (
+                f"{role} {place}" not in block["text/plain"]
+                or f"<code>{place}</code>" not in block["text/html"]
+            ):
                 found.append(f"the block does not name {role} at {place}: {block['text/plain']}")
     traces = ["\n".join(content["traceback"]) for kind, content in said[3] if kind == "error"]
     if not any("modified by an inplace operation" in trace for trace in traces):

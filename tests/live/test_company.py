@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 import gradsight
+from gradsight.session.watch_notes import notes_in
+from gradsight_dev.release import needed
 from tests.live.test_watch import notes_of, run
 
 LOADING = """
@@ -145,7 +148,7 @@ BROKEN = "y = torch.sigmoid({})\ny *= 2\ny.sum().backward()\n"
     ids=["autocast", "after a checkpoint"],
 )
 def test_the_line_is_named_beside(tmp_path: Path, text: str, line: int) -> None:
-    assert f"overwritten  train.py:{line}" in notes_of(tmp_path, text).replace(f"{tmp_path}/", "")
+    assert f"overwritten train.py:{line} ->" in notes_of(tmp_path, text).replace(f"{tmp_path}/", "")
 
 
 def test_a_compiled_part_is_said_to_be_out_of_sight(tmp_path: Path) -> None:
@@ -246,20 +249,40 @@ def test_a_mode_that_is_entered_later_and_left_later_is_not_disturbed() -> None:
     assert _get_current_function_mode_stack() == []
 
 
+ALONE = """
+import sys
+import torch, torch._dynamo
+{needs}
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in REFUSED:
+            raise ModuleNotFoundError(f"refused: {{name}}")
+sys.meta_path.insert(0, Refuse())
+import gradsight
+with gradsight.watch():
+    net, unused = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD([*net.parameters(), *unused.parameters()], lr=0.1)
+    (net(torch.ones(1, 2)) + unused(torch.ones(1, 2)).detach()).sum().backward()
+    optimizer.step()
+    print("said:", torch.ones(2).add_(1).sum().item(), len(gradsight.report().parameters))
+gradsight.watch()
+w = torch.ones(3, requires_grad=True)
+y = w.exp()
+y += 1
+y.sum().backward()
+"""
+
+
 def test_nothing_but_torch_and_the_standard_library_is_imported(tmp_path: Path) -> None:
-    text = (
-        "import sys\n"
-        "class Refuse:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] in ('libcst', 'pygls', 'lsprotocol', 'attr', 'attrs', 'cattrs'):\n"
-        "            raise ImportError(name)\n"
-        "sys.meta_path.insert(0, Refuse())\n"
-        "import torch, gradsight\n"
-        "gradsight.watch()\n"
-        "w = torch.ones(3, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()\n"
+    of_torch = {each.name.replace("-", "_").lower() for each in needed("torch")}
+    others = (
+        set(metadata.packages_distributions())
+        - of_torch
+        - {"gradsight", "torch", "torchgen", "functorch", "numpy"}
     )
+    assert {"libcst", "pygls", "lsprotocol", "attrs", "rich", "yaml"} <= others
     program = tmp_path / "program.py"
-    program.write_text(text)
+    program.write_text(ALONE.format(needs=f"REFUSED = {others!r}"))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(program)],
         capture_output=True,
@@ -267,5 +290,18 @@ def test_nothing_but_torch_and_the_standard_library_is_imported(tmp_path: Path) 
         check=False,
         timeout=300,
     )
+    assert "said: 4.0 0" in done.stdout, done.stderr
+    assert "cuts the path from the loss to `unused.weight`" in done.stderr, done.stderr
+    assert "gradsight: 1 problem, 1 optimizer step watched" in done.stderr, done.stderr
     assert "RuntimeError: one of the variables needed" in done.stderr, done.stderr
-    assert "gradsight: `y += 1` overwrites the output of `exp`" in done.stderr, done.stderr
+    (note,) = notes_in(done.stderr.partition("RuntimeError: ")[2])
+    assert note.said.startswith("`y += 1` overwrites the output of `exp`")
+    assert "internal error" not in done.stderr
+
+
+def test_another_import_there_would_be_refused(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    text = ALONE.format(needs="REFUSED = ['libcst']")
+    program.write_text(text.replace("import gradsight\n", "import libcst\n", 1))
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+    assert "ModuleNotFoundError: refused: libcst" in done.stderr

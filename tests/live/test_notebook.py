@@ -40,10 +40,7 @@ def test_the_block_names_cells_and_lines(shell: Shell, shown: list[dict[str, str
     assert "cell 2, line 1" in "\n".join(getattr(error, "__notes__", ()))
     [block] = shown
     for role, cell, line in (("saved", 1, 2), ("overwritten", 2, 1), ("needed", 3, 1)):
-        assert any(
-            each.split()[0] == role and f"cell {cell}, line {line}" in each
-            for each in block["text/plain"].splitlines()
-        ), block["text/plain"]
+        assert f"{role} cell {cell}, line {line}" in block["text/plain"]
     assert "<code>cell 2, line 1</code>" in block["text/html"]
     first = (
         "<code>y *= 3</code> overwrites the output of <code>exp</code> (cell 1, line 2), "
@@ -84,7 +81,7 @@ def test_the_magic_tells_the_state_of_a_name(shell: Shell, capsys: pytest.Captur
     for word, said in (
         ("y", "made by `exp` (cell 1, line 2)"),
         ("w", "`.grad` is None"),
-        ("n", "n: has the type int, and is no tensor"),
+        ("n", "n: has the type int, which is not a tensor"),
         ("z", "there is no `z`"),
         ("y.nothing", "`y.nothing` has no `nothing`"),
         ("y[0]", "is not a name"),

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gradsight.session.watch_notes import notes_in
+
 PROGRAM = """
 import pytest
 import torch
@@ -66,12 +68,26 @@ def run(folder: Path, *options: str) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("summary", ["short", "whole"])
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])
-def test_a_failing_test_says_which_line_did_it(tmp_path: Path, workers: tuple[str, ...]) -> None:
+def test_a_failing_test_says_which_line_did_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: tuple[str, ...], summary: str
+) -> None:
+    # pytest shortens the summary unless it believes to run under CI.
+    for variable in ("CI", "BUILD_NUMBER"):
+        monkeypatch.delenv(variable, raising=False)
+    if summary == "whole":
+        monkeypatch.setenv("CI", "1")
     output = run(tmp_path, "--gradsight", *workers)
     assert "1 failed, 5 passed" in output, output
-    assert "gradsight: `y *= 3` overwrites" in output
-    assert "test_model.py:8" in output
+    (note,) = notes_in(output)
+    assert note.said.startswith("`y *= 3` overwrites")
+    assert [(step.role, step.line) for step in note.steps] == [
+        ("saved", 7),
+        ("overwritten", 8),
+        ("needed", 9),
+    ]
+    assert {Path(step.path).name for step in note.steps} == {"test_model.py"}
 
 
 @pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "xdist"])

@@ -101,3 +101,41 @@ def test_two_ranks_meet_in_the_store_of_torch(tmp_path: Path) -> None:
     assert "rank 1: `unused.weight`" not in together
     assert "rank 1: `spare.weight`, `spare.bias`: the gradient was zero in all of 2 steps" in together
     assert "2 optimizer steps watched in each of 2 ranks" in together
+
+
+TORCHRUN = """
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+import gradsight
+
+dist.init_process_group("gloo")
+net, unused = DistributedDataParallel(nn.Linear(3, 1)), nn.Linear(3, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *unused.parameters()], lr=0.1)
+with gradsight.watch():
+    for _ in range(2):
+        optimizer.zero_grad()
+        net(torch.ones(4, 3)).mean().backward()
+        optimizer.step()
+dist.destroy_process_group()
+"""
+
+
+def test_the_end_of_the_block_under_torchrun_prints_one_report(tmp_path: Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(TORCHRUN)
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        str(program),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=400)
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stderr.splitlines() if "gradsight: " in line]
+    assert said == ["gradsight: 1 problem, 2 optimizer steps watched in each of 2 ranks"], done.stderr
+    assert done.stderr.count("all ranks: `unused.weight`, `unused.bias`: no gradient in any of 2 steps") == 1

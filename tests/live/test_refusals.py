@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 
+from gradsight.session.watch_notes import notes_in
 from tests.live.test_watch import notes_of
 
 REFUSED = {
@@ -44,7 +45,7 @@ REFUSED = {
         (w * 2).sum().backward()
         """,
         2,
-        "GS704",
+        "GS409",
     ),
     "a derivative of the derivative that is not there": (
         """
@@ -126,7 +127,7 @@ REFUSED = {
         torch.vmap(first)(torch.ones(2, 3))
         """,
         3,
-        "GS103",
+        "GS109",
     ),
     "func.grad of no scalar": (
         """
@@ -135,13 +136,29 @@ REFUSED = {
         1,
         "GS401",
     ),
+    "a number as a gradient": (
+        """
+        w = torch.ones(3, requires_grad=True)
+        w.grad = 0
+        """,
+        2,
+        "GS409",
+    ),
+    "a gradient of another type": (
+        """
+        w = torch.ones(3, requires_grad=True)
+        w.grad = torch.ones(3, dtype=torch.double)
+        """,
+        2,
+        "GS409",
+    ),
     "a gradient of another size": (
         """
         w = torch.ones(3, requires_grad=True)
         w.grad = torch.ones(2)
         """,
         2,
-        "GS704",
+        "GS409",
     ),
     "what was saved, read after it was freed": (
         """
@@ -196,5 +213,6 @@ REFUSED = {
 def test_the_notes_name_the_line(tmp_path: Path, name: str) -> None:
     text, line, code = REFUSED[name]
     notes = notes_of(tmp_path, dedent(text).lstrip())
-    assert f"[{code}]" in notes.partition("\n")[0], notes
-    assert f"train.py:{line} " in notes + " ", notes
+    (note,) = notes_in(notes)
+    assert note.code == code
+    assert line in [step.line for step in note.steps], notes

@@ -18,6 +18,7 @@ from torch import nn
 import gradsight
 from gradsight.agent.watch import Watch
 from gradsight.live import watching
+from gradsight.session.watch_notes import notes_in
 
 PLACES = (
     (torch.autograd, "_engine_run_backward"),
@@ -67,13 +68,16 @@ def test_the_note_names_who_saved_who_wrote_and_which_backward(tmp_path: Path) -
         y.sum().backward()
         """,
     )
-    assert notes.startswith("gradsight: `y *= 3` overwrites")
-    assert "[GS101]" in notes.splitlines()[0]
-    for role, line in (("saved", 2), ("overwritten", 3), ("needed", 4)):
-        assert any(each.split()[0] == role and f"train.py:{line}" in each for each in notes.splitlines()), (
-            notes
-        )
-    assert "help: write to a new tensor" in notes
+    (note,) = notes_in(notes)
+    assert note.said.startswith("`y *= 3` overwrites")
+    assert note.code == "GS101"
+    assert [(step.role, step.line) for step in note.steps] == [
+        ("saved", 2),
+        ("overwritten", 3),
+        ("needed", 4),
+    ]
+    assert {step.path for step in note.steps} == {str(tmp_path / "train.py")}
+    assert note.advice.startswith("write to a new tensor")
 
 
 def test_the_message_stays_torchs_own(tmp_path: Path) -> None:
@@ -105,8 +109,9 @@ def test_the_message_stays_torchs_own(tmp_path: Path) -> None:
 )
 def test_every_kind_of_error_gets_its_line(tmp_path: Path, text: str, line: int, code: str) -> None:
     notes = notes_of(tmp_path, text)
-    assert f"train.py:{line} " in notes + " ", notes
-    assert code in notes
+    (note,) = notes_in(notes)
+    assert line in [step.line for step in note.steps], notes
+    assert code in note.code
 
 
 def test_an_error_that_has_no_gradient_story_gets_no_note(tmp_path: Path) -> None:
@@ -235,6 +240,23 @@ def test_the_report_names_what_is_not_trained(tmp_path: Path) -> None:
     assert "`still`: has a gradient, and `SGD` did not move it in 5 steps" in lines[2]
     assert all("train.py:11" in line for line in lines)
     assert report.steps == 5
+
+
+def test_a_step_that_takes_here_what_it_adds_there_is_a_move(tmp_path: Path) -> None:
+    with gradsight.watch(report=False):
+        report = run(
+            tmp_path,
+            """
+            w = nn.Parameter(torch.tensor([0.40, -0.30]))
+            opt = torch.optim.SGD([w], lr=0.0625)
+            w.sum().backward()
+            before = w.detach().view(torch.int32).sum().item()
+            opt.step()
+            assert w.detach().view(torch.int32).sum().item() == before
+            report = __import__("gradsight").report()
+            """,
+        )["report"]
+    assert not report.parameters
 
 
 def test_a_sound_program_has_a_clean_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

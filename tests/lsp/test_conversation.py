@@ -66,6 +66,8 @@ def test_noise_between_messages_is_passed_over(tried: Editor, noise: bytes) -> N
         ("initialize", {"capabilities": {}}, INVALID_REQUEST),
         ("workspace/executeCommand", {"command": "nothing"}, INVALID_PARAMS),
         ("workspace/executeCommand", {"command": "gradsight.apply", "arguments": []}, INVALID_PARAMS),
+        ("workspace/executeCommand", {"command": "gradsight.probeFile", "arguments": [{"a": 1}]}, INVALID_PARAMS),
+        ("workspace/executeCommand", {"command": "gradsight.probeFile", "arguments": ["a", "b"]}, INVALID_PARAMS),
     ],
 )  # fmt: skip
 def test_a_request_that_cannot_be_answered_is_refused(
@@ -106,7 +108,16 @@ def test_an_answer_to_nothing_is_passed_over(tried: Editor) -> None:
 
 
 @pytest.mark.parametrize(
-    "uri", ["", "file:///", "file:///c/%zz.py", "nothing", "http://a/b.py", "file:///c/" + "x" * 5000 + ".py"]
+    "uri",
+    [
+        "",
+        "file:///",
+        "file:///a%00b/x.py",
+        "file:///c/%zz.py",
+        "nothing",
+        "http://a/b.py",
+        "file:///c/" + "x" * 5000 + ".py",
+    ],
 )
 def test_any_address_can_be_opened(tried: Editor, uri: str) -> None:
     tried.open(uri, HAZARD)

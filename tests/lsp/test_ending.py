@@ -94,7 +94,7 @@ def test_messages_are_answered_while_an_analysis_runs(tmp_path: Path) -> None:
     editor, marks = slow(tmp_path)
     uri = editor.open("file:///e/busy.py", HAZARD)
     wait_for(marks, "analysing")
-    assert "saves its *result*" in (editor.hover(uri, HAZARD.index("exp")) or "")
+    assert "saves its *output*" in (editor.hover(uri, HAZARD.index("exp")) or "")
     assert editor.stop() == 0
 
 

@@ -110,7 +110,7 @@ def test_source_actions_are_not_offered_in_cells(editor: Editor) -> None:
 def test_hover_works_in_a_cell(editor: Editor) -> None:
     cells = open_book(editor, CELLS)
     editor.diagnostics(cells[2])
-    assert "saves its *result*" in (editor.hover(cells[1], 6) or "")
+    assert "saves its *output*" in (editor.hover(cells[1], 6) or "")
     assert "GS101" in (editor.hover(cells[2], CELLS[2].index("*=")) or "")
     close_book(editor, cells)
 

@@ -51,15 +51,29 @@ def test_hints_are_off_unless_the_user_wants_them() -> None:
 def test_a_hint_stands_behind_the_name_that_is_bound() -> None:
     found = hints(Options(inlay_hints=True))
     assert [(each.position.line, each.position.character, parts(each)) for each in found] == [
-        (2, 1, [(" leaf", 2)]),
-        (3, 1, [(" grad_fn=Exp", 3)]),
+        (2, 1, [("leaf", 2)]),
+        (3, 1, [("grad_fn=Exp", 3)]),
     ]
 
 
 def test_the_parts_of_a_hint_lead_to_where_the_tensor_was_made_and_last_written() -> None:
     text = "import torch\n\nx = torch.ones(3, requires_grad=True)\ny = x * 2\ny += 1\nz = y\n"
     found = {each.position.line: parts(each) for each in hints(Options(inlay_hints=True), text)}
-    assert found[5] == [(" grad_fn=Add", 4), (" v1", 4)]
+    assert found[5] == [("grad_fn=Add", 4), (" v1", 4)]
+
+
+def test_in_our_own_editor_the_parts_of_a_hint_are_commands() -> None:
+    """VS Code goes to the definition of what stands at a location, which may be another line."""
+
+    async def ask(server: GradSightServer) -> Any:
+        server.client = replace(server.client, shows_pages=True)
+        whole = types.Range(types.Position(0, 0), types.Position(99, 0))
+        return await inlay_hints(server, types.InlayHintParams(types.TextDocumentIdentifier(URI), whole))
+
+    leaf, *_ = run(ask, Options(inlay_hints=True))
+    [part] = leaf.label
+    assert part.location is None
+    assert (part.command.command, part.command.arguments) == ("gradsight.showLine", [URI, 2])
 
 
 def parts(hint: types.InlayHint) -> list[tuple[str, int | None]]:
@@ -101,7 +115,7 @@ def test_a_lens_has_a_sign_in_our_own_editor_only() -> None:
         return await code_lenses(server, types.CodeLensParams(types.TextDocumentIdentifier(URI)))
 
     [found] = run(ask, Options())
-    assert found.command.title == "$(beaker) Run"
+    assert found.command.title.split() == ["$(beaker)", "Run"]
 
 
 def test_a_function_is_worth_running_where_it_calls_backward_or_has_a_finding() -> None:

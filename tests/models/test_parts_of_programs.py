@@ -191,3 +191,118 @@ def test_name_that_a_model_does_not_have_is_unknown_and_no_error() -> None:
         net = nn.Linear(2, 1)
         net(torch.randn(3, 2)).sum().backward()
     """)
+
+
+REWARDED = """
+    from transformers import AutoModelForSequenceClassification
+
+    def rewards(model, ids):
+        trunk = getattr(model, model.base_model_prefix)
+        output = trunk(input_ids=ids, output_hidden_states=True)
+        return model.score(output.hidden_states[-1]).squeeze(-1)
+
+    def main(args, loader):
+        model = AutoModelForSequenceClassification.from_pretrained(args.name, num_labels=1)
+        opt = torch.optim.AdamW(MEMBERS, lr=args.lr)
+        for batch in loader:
+            reward = rewards(model, batch["ids"])CUT
+            loss = -F.logsigmoid(reward[:4] - reward[4:]).mean()
+            CLEAR
+            loss.backward()CLAIM
+            opt.step()
+"""
+
+
+def test_parts_of_a_network_of_a_library_that_its_model_leaves_out_are_trained_with_it() -> None:
+    def program(
+        members: str = "model.parameters()", cut: str = "", clear: str = "opt.zero_grad()", claim: str = ""
+    ) -> str:
+        text = REWARDED.replace("MEMBERS", members).replace("CUT", cut)
+        return text.replace("CLEAR", clear).replace("CLAIM", claim)
+
+    check(program())
+    check(program(clear="pass", claim="  # GS501"))
+    check(program(cut=".detach()  # GS203"))
+    check(program(members="[*model.parameters(), *model.score.parameters()]"))
+
+
+OFF_POLICY = """
+    from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+    from stable_baselines3.common.utils import polyak_update
+
+    class Own(OffPolicyAlgorithm):
+        def _setup_model(self):
+            super()._setup_model()
+            self.actor = self.policy.actor
+            self.critic = self.policy.critic
+            self.critic_target = self.policy.critic_target
+
+        def train(self, gradient_steps, batch_size=64):
+            self._update_learning_rate([self.actor.optimizer, self.critic.optimizer])
+            losses = []
+            for _ in range(gradient_steps):
+                data = self.replay_buffer.sample(batch_size)
+                actions, log_prob = self.actor.action_log_prob(data.observations)
+                with torch.no_grad():
+                    target = data.rewards + self.critic_target(data.next_observations, data.actions)
+                value_loss = F.mse_loss(self.critic(data.observations, data.actions), target)
+                losses.append(value_loss.item())
+                CLEAR_CRITIC
+                value_loss.backward()CRITIC
+                self.critic.optimizer.step()
+                loss = (log_prob - self.critic(data.observations, actions)).mean()
+                CLEAR_ACTOR
+                loss.backward()ACTOR
+                self.actor.optimizer.step()
+                polyak_update(self.critic.parameters(), self.critic_target.parameters(), 0.005)
+"""
+
+
+@pytest.mark.parametrize(
+    ("critic", "actor", "claims"),
+    [
+        ("self.critic.optimizer.zero_grad()", "self.actor.optimizer.zero_grad()", ("", "")),
+        ("pass", "self.actor.optimizer.zero_grad()", ("  # GS501", "")),
+        ("self.critic.optimizer.zero_grad()", "pass", ("", "  # GS501")),
+    ],
+)
+def test_networks_with_optimizers_of_their_own_are_told_apart(
+    critic: str, actor: str, claims: tuple[str, str]
+) -> None:
+    text = OFF_POLICY.replace("CLEAR_CRITIC", critic).replace("CLEAR_ACTOR", actor)
+    check(text.replace("CRITIC", claims[0]).replace("ACTOR", claims[1]))
+
+
+def test_the_optimizer_of_a_policy_leaves_the_part_that_follows_another() -> None:
+    check("""
+        import torch as th
+        from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+        from stable_baselines3.common.utils import polyak_update
+
+        class Quantiles(OffPolicyAlgorithm):
+            def __init__(self, policy, env):
+                super().__init__(policy, env)
+                self._setup_model()
+
+            def _setup_model(self):
+                super()._setup_model()
+                self.quantile_net = self.policy.quantile_net
+                self.quantile_net_target = self.policy.quantile_net_target
+
+            def _on_step(self):
+                polyak_update(self.quantile_net.parameters(), self.quantile_net_target.parameters(), self.tau)
+
+            def train(self, gradient_steps, batch_size=100):
+                self.policy.set_training_mode(True)
+                self._update_learning_rate(self.policy.optimizer)
+                for _ in range(gradient_steps):
+                    data = self.replay_buffer.sample(batch_size)
+                    with th.no_grad():
+                        following = self.quantile_net_target(data.next_observations)
+                        target = data.rewards + (1 - data.dones) * self.gamma * following
+                    current = self.quantile_net(data.observations)
+                    loss = (current - target).abs().mean()
+                    self.policy.optimizer.zero_grad()
+                    loss.backward()
+                    self.policy.optimizer.step()
+    """)

@@ -35,7 +35,7 @@ def test_exp_keeps_its_result(capsys: pytest.CaptureFixture[str]) -> None:
         ["exp"],
         0,
         "torch.exp(input, *, out=None)",
-        "its result",
+        "its output",
         "input may be",
         "measured",
         "a new tensor",
@@ -64,8 +64,8 @@ def test_only_tensors_are_told_to_be_overwritten(capsys: pytest.CaptureFixture[s
 def test_results_that_are_alike_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     text = check(capsys, ["Tensor.aminmax"], 0, "2 tensors")
     assert text.count("flows") == 1
-    check(capsys, ["torch.max"], 0, "saves     its second result")
-    check(capsys, ["torch.max"], 0, "second result: none: the result is integer")
+    check(capsys, ["torch.max"], 0, "saves     its second output")
+    check(capsys, ["torch.max"], 0, "second output: none: the output is integer")
 
 
 def test_a_property_is_shown_as_it_is_read(capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +74,7 @@ def test_a_property_is_shown_as_it_is_read(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_what_has_no_gradient_says_nothing_about_backward(capsys: pytest.CaptureFixture[str]) -> None:
-    text = check(capsys, ["torch.argmax"], 0, "none: the result is integer")
+    text = check(capsys, ["torch.argmax"], 0, "none: the output is integer")
     assert "backward  " not in text
 
 

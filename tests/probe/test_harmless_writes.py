@@ -17,6 +17,7 @@ HARMLESS = {
     "a limit that nothing passes": "y = w.exp()\ny.data.clamp_(min=0)\n",
     "its own values": "y = w.exp()\ny.data.copy_(y.data.clone())\n",
     "only the sign of a leaf counts": "y = w.abs()\nw.data.mul_(2)\n",
+    "no gradient that is not zero comes to it": "y = w.exp()\nz = torch.relu(-y) + w\ny.data.mul_(2)\ny = z\n",
     "a constant under no_grad": "y = w * 2\nwith torch.no_grad():\n    y.add_(torch.randn(3))\n    y -= 0.5\n",
     "one element under no_grad": "y = w * 2\nwith torch.no_grad():\n    y[0] += 1\n",
     "a constant through data": "y = w * 2\ny.data.add_(torch.randn(3), alpha=2)\n",
@@ -24,6 +25,10 @@ HARMLESS = {
     "a mask of scores under no_grad": "y = w * 2\nwith torch.no_grad():\n    y[w > 2] = -1e9\ny = y.softmax(0) ** 2\n",
 }
 HARMFUL = {
+    "a gradient that is zero for one element": (
+        "y = w.exp()\nz = torch.relu(y - 1)\ny.data.mul_(2)\ny = z\n",
+        "GS104",
+    ),
     "a factor": ("y = w.exp()\ny.data.mul_(2)\n", "GS104"),
     "a limit that something passes": ("y = w.exp()\ny.data.clamp_(min=1)\n", "GS104"),
     "values of its own in another order": ("y = w.exp()\ny.data.copy_(y.data.flip(0))\n", "GS104"),

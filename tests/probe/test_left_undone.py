@@ -59,3 +59,59 @@ def test_a_term_that_no_loss_has_is_reported_where_it_is_computed(
     standby: Standby, tmp_path: Path, total: str, told: list[tuple[str, int]]
 ) -> None:
     assert codes(run(standby, TERMS.format(total=total), tmp_path)) == told
+
+
+RECORDED = """\
+import torch
+from torch import nn
+
+net = nn.Linear(3, 2)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+average, shadow = torch.zeros(2, 3), {"weight": torch.zeros(2, 3)}
+for x in torch.randn(6, 4, 3):
+    optimizer.zero_grad()
+    net(x).square().mean().backward()
+    optimizer.step()
+    UPDATE
+"""
+
+
+@pytest.mark.parametrize(
+    ("update", "told"),
+    [
+        ("average = 0.9 * average + 0.1 * net.weight", [("GS404", 11)]),
+        ("average = torch.lerp(average, net.weight, 0.1)", [("GS404", 11)]),
+        ("shadow['weight'] = 0.9 * shadow['weight'] + 0.1 * net.weight", [("GS404", 11)]),
+        ("average = 0.9 * average + 0.1 * net.weight.detach()", []),
+        ("average = 0.9 * average.detach() + 0.1 * net.weight", []),
+        ("average = 0.1 * net.weight", []),
+    ],
+)
+def test_an_average_that_every_step_records_is_reported(
+    standby: Standby, tmp_path: Path, update: str, told: list[tuple[str, int]]
+) -> None:
+    assert codes(run(standby, RECORDED.replace("UPDATE", update), tmp_path)) == told
+
+
+def test_a_recurrence_that_the_loss_goes_through_is_no_average(standby: Standby, tmp_path: Path) -> None:
+    program = """\
+import torch
+from torch import nn
+
+net = nn.Linear(3, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+state = torch.zeros(3)
+for x in torch.randn(6, 3):
+    state = 0.9 * state.detach() + 0.1 * net(x)
+    optimizer.zero_grad()
+    state.square().sum().backward()
+    optimizer.step()
+far, other = torch.zeros(3), torch.ones(3, requires_grad=True)
+for x in torch.randn(6, 3):
+    optimizer.zero_grad()
+    net(x).square().sum().backward()
+    optimizer.step()
+    far = 0.9 * far + other
+far.square().sum().backward()
+"""
+    assert codes(run(standby, program, tmp_path)) == []

@@ -103,6 +103,7 @@ def test_readable_report_shows_three_spans_why_and_help() -> None:
         "    | ^^^^^^^^^^^^ overwritten here by `div_`, version 0 → 1\n"
         "  4 | weights.sum().backward()\n"
         "    | ------------------------ this `backward()` needs the old value\n"
+        "  = trail: saved program.py:2 -> overwritten program.py:3 -> needed program.py:4\n"
         "  = torch: modified by an inplace operation\n"
         "  = help: write to a new tensor (`x = x * 2` instead of `x *= 2`), or clone the tensor before it is changed\n"
         "  inplace-on-saved: gradsight explain GS101\n"

@@ -58,7 +58,7 @@ def test_a_fault_that_stays_is_said(standby: Standby, tmp_path: Path) -> None:
 def test_a_new_error_is_said(standby: Standby, tmp_path: Path) -> None:
     after = BROKEN.replace("y *= 3", "y = y.detach()")
     sentence = (
-        "the repaired program raises RuntimeError: "
+        "the fixed program raises RuntimeError: "
         "element 0 of tensors does not require grad and does not have a grad_fn"
     )
     check(standby, tmp_path, "GS101", BROKEN, after, False, sentence)
@@ -96,10 +96,10 @@ def report(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("second", "sentence"),
     [
-        (TimedOut(1.0), "the repaired program did not come to its end"),
+        (TimedOut(1.0), "the fixed program did not finish"),
         (
             Observed(report(faults=[{"code": "GS203"}])),
-            "the fault is gone, but the repaired program has GS203",
+            "the fault is gone, but the fixed program has GS203",
         ),
     ],
 )

@@ -62,7 +62,7 @@ def test_the_maximum_of_all_keeps_no_other_tensor() -> None:
 
 
 def test_the_maximum_along_a_dimension_keeps_its_indices() -> None:
-    check("y, i = x.max(dim=0)", "max", "the second result is integer")
+    check("y, i = x.max(dim=0)", "max", "the second output is integer")
 
 
 def test_a_product_with_a_number_keeps_nothing_that_can_be_overwritten() -> None:
@@ -70,7 +70,7 @@ def test_a_product_with_a_number_keeps_nothing_that_can_be_overwritten() -> None
 
 
 def test_a_power_of_a_number_speaks_of_the_tensor_on_its_right() -> None:
-    check("y = 2 ** x", "** x", "__rpow__", "saves its *result*", missing=("`other`",))
+    check("y = 2 ** x", "** x", "__rpow__", "saves its *output*", missing=("`other`",))
 
 
 def test_what_is_not_known_is_told_with_its_conditions() -> None:
@@ -169,7 +169,7 @@ with torch.no_grad():
 def test_a_module_called_for_training_and_evaluation_tells_of_both_callers() -> None:
     card = hover(BOTH, 11, 8)
     assert "called from line 16: not a leaf, requires grad" in card
-    assert "called from line 18 (without grad mode): a leaf, does not require grad" in card
+    assert "called from line 18 (with grad mode off): a leaf, does not require grad" in card
     assert "not certain" not in card
 
 
@@ -187,5 +187,5 @@ def test_of_calls_that_meet_further_in_those_are_named_that_differ() -> None:
     )
     card = hover(text, 8, 8)
     assert "called from line 18: not a leaf, requires grad" in card
-    assert "called from line 20 (without grad mode): a leaf, does not require grad" in card
+    assert "called from line 20 (with grad mode off): a leaf, does not require grad" in card
     assert "not certain" not in card

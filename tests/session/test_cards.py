@@ -12,7 +12,7 @@ from gradsight.model.source import Span
 from gradsight.ops.table import shipped
 from gradsight.session.fact_card import fact_card
 from gradsight.session.myths import ALL, PREAMBLE, Myth
-from gradsight.session.tensor_text import hint_label, tensor_card
+from gradsight.session.tensor_text import hint_label, hint_legend, hint_parts, tensor_card
 
 RUN_ALL = "import sys\nfor proof in sys.stdin.read().split('\\0'):\n    exec(proof, {})\n    print('ran')\n"
 
@@ -44,14 +44,14 @@ def test_an_entry_speaks_in_whole_sentences(entry: Myth) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("exp", ["saves its *result* for backward", "overwriting the input is fine"]),
-        ("sin", ["saves `input` for backward", "overwriting the result is fine"]),
+        ("exp", ["saves its *output* for backward", "overwriting the input is fine"]),
+        ("sin", ["saves `input` for backward", "overwriting the output is fine"]),
         ("mul", ["`input` (if `other` requires grad)", "`other` (if `input` requires grad)"]),
         ("add", ["saves nothing for backward"]),
         ("Tensor.mul_", ["writes `self` in place"]),
         ("Tensor.detach", ["view of `self`", "autograd notices writes", "no gradient flows"]),
         ("Tensor.data", ["autograd does not notice"]),
-        ("Tensor.unbind", ["each result is a view", "raise"]),
+        ("Tensor.unbind", ["each output is a view", "raise"]),
         ("Tensor.item", ["Python number", "the graph ends here"]),
         ("round", ["always zero"]),
         ("argmax", ["integer", "no gradient"]),
@@ -105,3 +105,19 @@ def test_a_tensor_card_tells_leaf_maker_saver_and_writes() -> None:
 )  # fmt: skip
 def test_a_hint_is_a_few_words(card: TensorCard, label: str) -> None:
     assert hint_label(card) == label
+
+
+def test_the_parts_of_a_hint_are_explained_once_each() -> None:
+    card = TensorCard(
+        "y", Span(3, 0, 3, 1), is_leaf=False, requires_grad=True, made_line=3, version=2, writes=(4, 5)
+    )
+    parts = hint_parts(card, "[8, 4] |grad|=0.33", "Addmm")
+    assert [(part.words, part.line) for part in parts] == [
+        ("[8, 4] |grad|=0.33", 0),
+        ("grad_fn=Addmm", 3),
+        ("v2", 5),
+    ]
+    told = hint_legend(parts)
+    assert "`[8, 4] |grad|=0.33`: the shape in the last run, and the norm of its gradient" in told
+    assert "`v2`: written in place 2 times (line 5)" in told
+    assert "`grad_fn=Addmm`: the operator that made it (line 3)" in told

@@ -34,9 +34,9 @@ def check_text(text: str, path: str) -> tuple[Verdict, Verdict]:
 
 
 WINDOWS = {
-    "several views without grad mode": "with torch.no_grad():\n    first, second = x.split([1, 2])\nprint(first, second)\n",
-    "halves without grad mode": "with torch.inference_mode():\n    first, second = x.chunk(2)\n    print(second)\n",
-    "computed from a view without grad mode": "with torch.no_grad():\n    row = x[0]\nlater = row * 2\nprint(later)\n",
+    "several views with grad mode off": "with torch.no_grad():\n    first, second = x.split([1, 2])\nprint(first, second)\n",
+    "halves with grad mode off": "with torch.inference_mode():\n    first, second = x.chunk(2)\n    print(second)\n",
+    "computed from a view with grad mode off": "with torch.no_grad():\n    row = x[0]\nlater = row * 2\nprint(later)\n",
     "einsum that only reorders": 'other = torch.einsum("ij->ji", x)\nother += 1\nprint(x, other)\n',
     "detached after a write": "row = x.sum(1, keepdim=True).squeeze(1)\nrow.add_(1)\nrow.detach_()\nprint(row)\n",
     "back from numpy, further on": (
@@ -121,7 +121,7 @@ CALLS = {
     "a sign between a tensor and one that is not known": (
         "slope = torch.func.jvp(torch.sin, (x,), (x,))[1]\nratio = slope / (x ** 2 + 1)\nprint(ratio)\n"
     ),
-    "a view made without grad mode": (
+    "a view made with grad mode off": (
         "with torch.no_grad():\n    window = x[...]\n    weight = x * 3\n"
         "    with torch.enable_grad():\n        found = torch.nn.functional.linear(window, weight)\n"
     ),

@@ -10,7 +10,7 @@ import pytest
 from gradsight.model.finding import Finding, Related
 from gradsight.model.run_traces import Finished, Proof, RunTraces
 from gradsight.model.source import Span
-from gradsight.session.evidence import EvidenceBook, Verdict, shown_by_probe
+from gradsight.session.evidence import EvidenceBook, Verdict, in_two_lines, shown_by_probe
 from gradsight.session.units import units_of
 from gradsight.session.verdicts import judge
 
@@ -239,6 +239,13 @@ def test_a_confirmed_finding_says_so_and_has_the_trail_of_the_run() -> None:
     assert shown.message == "confirmed on torch 2.13.0: y is changed in place"
     assert "version 0 → 1" in shown.related[0].message
     assert "modified by an inplace" in "\n".join(shown_by_probe(shown))
+
+
+def test_in_two_lines_the_message_comes_first_as_it_was_before_the_run() -> None:
+    shown = overlaid(book("confirmed"), TEXT)
+    assert in_two_lines(shown) == "y is changed in place\nconfirmed on torch 2.13.0"
+    for untouched in (FINDING, overlaid(book("refuted"), TEXT)):
+        assert in_two_lines(untouched) == untouched.message
 
 
 def test_a_refuted_finding_is_a_hint() -> None:

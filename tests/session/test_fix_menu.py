@@ -13,7 +13,7 @@ from gradsight.model.finding import Finding
 from gradsight.model.fix import Fix, apply_edits
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
-from gradsight.session.analyser import new_analyser
+from gradsight.session.analyser import Incremental
 from gradsight.session.buffer import Point, TextChange
 from gradsight.session.documents import Document
 from gradsight.session.fix_menu import OfferMemory, Workshop, make_plan, may_write_in_place, offer_key
@@ -195,7 +195,7 @@ def test_everything_safe_at_once_is_a_few_small_edits() -> None:
 
 def opened(text: str = TEXT) -> Document:
     """The text, open and analysed."""
-    document = Document("k", "/a.py", 1, text, new_analyser())
+    document = Document("k", "/a.py", 1, text, Incremental())
     document.accept(analyze(document.source), document.edits, ())
     return document
 

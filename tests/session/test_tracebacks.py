@@ -118,10 +118,15 @@ NOTED = """Traceback (most recent call last):
   File "/p/train.py", line 8, in <module>
     gate.sum().backward()
 RuntimeError: one of the variables needed for gradient computation has been modified by an inplace operation
-gradsight: `gate *= 2` overwrites the output that `sigmoid` saved (line 6) [GS101]
-  saved        train.py:6  gate = torch.sigmoid(w)
-  overwritten  lib/blocks.py:7  gate *= 2
-  help: write to a new tensor
+gradsight: lib/blocks.py:7:5: error GS101 `gate *= 2` overwrites the output that `sigmoid` saved (line 6)
+  7 |     gate *= 2
+    |     ^^^^^^^^^ overwritten here, version 0 -> 1
+  in train.py:6:8
+  6 | gate = torch.sigmoid(w)
+    |        ---------------- `sigmoid` saves its output here
+  = trail: saved train.py:6 -> overwritten lib/blocks.py:7
+  = help: write to a new tensor
+  inplace-on-saved: gradsight explain GS101
 """
 
 
@@ -133,6 +138,12 @@ def test_notes_of_a_watch_are_read_back_with_their_places() -> None:
         ("overwritten", "/p/lib/blocks.py", 7),
     ]
     assert note.advice == "write to a new tensor"
+
+
+def test_a_traceback_without_notes_has_none_and_one_may_have_several() -> None:
+    assert notes_in("") == []
+    assert notes_in(TRACEBACK) == []
+    assert [len(note.steps) for note in notes_in(NOTED + NOTED.replace("= trail", "= trial"))] == [2, 1]
 
 
 def test_an_explanation_tells_what_the_watch_saw_and_makes_its_lines_links() -> None:
@@ -148,10 +159,16 @@ def test_an_explanation_tells_what_the_watch_saw_and_makes_its_lines_links() -> 
 def test_notes_from_a_notebook_keep_their_cells_and_what_stands_there() -> None:
     noted = (
         "RuntimeError: one of the variables needed for gradient computation has been modified\n"
-        "gradsight: `y *= 3` overwrites the output of `exp` [GS101]\n"
-        "  saved        cell 2, line 2  y = w.exp()\n"
-        "  overwritten  cell 3, line 1  y *= 3\n"
-        "  help: write to a new tensor\n"
+        "gradsight: cell 3:1:1: error GS101 `y *= 3` overwrites the output of `exp`\n"
+        "  . cell 2\n"
+        "  2 | y = w.exp()\n"
+        "    |     ------- `exp` saves its output here\n"
+        "  . cell 3\n"
+        "  1 | y *= 3\n"
+        "    | ^^^^^^ overwritten here, version 0 -> 1\n"
+        "  = trail: saved cell 2, line 2 -> overwritten cell 3, line 1\n"
+        "  = help: write to a new tensor\n"
+        "  inplace-on-saved: gradsight explain GS101\n"
     )
     notes = notes_in(noted)
     assert [(step.role, step.cell, step.line) for step in notes[0].steps] == [

@@ -17,6 +17,8 @@ export interface GraphNode {
   readonly message: string;
   /** How the line is spoken of: `7`, in a notebook `cell 3, line 2`. */
   readonly place: string;
+  /** How many operators it stands for. */
+  readonly count: number;
   /** The text of its box, shortened to fit. */
   readonly lines: readonly string[];
   /** The top left corner of its box. */

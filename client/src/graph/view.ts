@@ -25,7 +25,8 @@ editor.postMessage({ kind: "ready" });
 function show(sent: Graph): void {
   graph = sent;
   byId("title").textContent = graph.title;
-  const hidden = graph.total - graph.nodes.filter(({ role }) => role !== "written").length;
+  const drawn = graph.nodes.filter(({ role }) => role !== "written");
+  const hidden = graph.total - drawn.reduce((sum, { count }) => sum + count, 0);
   byId("size").textContent =
     hidden > 0 ? `The operators around the fault; ${hidden} more are not shown.` : "";
   const svg = element("svg", { viewBox: `0 0 ${graph.width} ${graph.height}`, role: "group" });

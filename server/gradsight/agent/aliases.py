@@ -124,7 +124,9 @@ class Aliases:
 
     def _report_read(self, name: str, bound: _Bound, reader: Stack) -> None:
         place = place_of(bound.changed_at[0])
-        message = f"`{text_of(place)}` changes `{name}` too: `{bound.changed_as}` is another name for it, not a copy"
+        message = (
+            f"`{text_of(place)}` changes `{name}` too: `{bound.changed_as}` is the same tensor, not a copy"
+        )
         steps = (
             *step_at("made", f"`{bound.changed_as}` is bound here", bound.names[bound.changed_as][1]),
             *step_at("read", f"`{name}` is read here with the new value", reader),
@@ -180,6 +182,9 @@ class Aliases:
             ):
                 return
             key = storage_key(left)
+            if key and key != storage_key(right) and _is_one_memory(left, right):
+                self._compared_with_array(left, right, reader)
+                return
             if not key or key != storage_key(right) or geometry_of(left) != geometry_of(right):
                 return
         names = {**self._names_of_whole(right), **self._names_of_whole(left)}
@@ -192,15 +197,30 @@ class Aliases:
                 self._report_same(name, stack, since[0], reader, self.is_gradient(left))
                 return
 
+    def _compared_with_array(self, left: torch.Tensor, right: torch.Tensor, reader: Stack) -> None:
+        """One of the two came back from NumPy, with the memory of the other."""
+        for tensor in (left, right):
+            taken = self.log.exposed(tensor)
+            writes = self.log.writes_to(tensor) or ()
+            since = [
+                write
+                for write in writes
+                if taken is not None and write.clock > taken.clock and write.stack and write.name != NUMPY
+            ]
+            if taken is not None and taken.stack and since:
+                self._report_same("the array", taken.stack, since[0], reader, False)
+                return
+
     def _report_same(
         self, name: str, made: Stack, write: LoggedWrite, reader: Stack, is_gradient: bool
     ) -> None:
         # What an optimizer or a backward changes is theirs to change: to take it without a copy is the fault.
         is_theirs = is_gradient or write.by_optimizer or write.to_leaf
         place = place_of(made[0] if is_theirs else write.stack[0])
-        message = f"`{name}` is another name for the tensor that `{text_of(place_of(write.stack[0]))}` changes, not a copy"
+        shown = name if name.startswith("the ") else f"`{name}`"
+        message = f"{shown} is another name for the tensor that `{text_of(place_of(write.stack[0]))}` changes, not a copy"
         steps = (
-            *step_at("made", f"`{name}` is bound here", made),
+            *step_at("made", f"{shown} is bound here", made),
             *step_at("written", f"changed here by `{operator_label(write.name)}`", write.stack),
             *step_at("read", "the tensor is compared with itself here", reader),
         )
@@ -353,6 +373,14 @@ class Aliases:
         """A method was called as a statement; some of NumPy's change the array."""
         if method in _ARRAY_METHODS and self._shared:
             self.array_written(owner, stack)
+
+
+def _is_one_memory(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether two storages are one and the same piece of memory, as after a way through NumPy."""
+    try:
+        return bool(left.data_ptr() == right.data_ptr() != 0 and left.stride() == right.stride())
+    except RuntimeError:
+        return False
 
 
 def _geometry_of_array(interface: dict[str, Any], shared: _Shared) -> Geometry:

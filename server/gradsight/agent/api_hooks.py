@@ -16,6 +16,7 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from gradsight.agent.aliases import Aliases
+from gradsight.agent.branch_inputs import BranchInputs
 from gradsight.agent.faults import quietly
 from gradsight.agent.gradwatch import GradWatch, NoneRead
 from gradsight.agent.graph import untracked
@@ -49,6 +50,8 @@ class ApiHooks(TorchFunctionMode):
         self.frozen_at: dict[int, Stack] = {}
         self.on_grad_set: Callable[[torch.Tensor, Any], None] | None = None
         self.aliases: Aliases | None = None
+        self.branches: BranchInputs | None = None
+        self.on_flag: Callable[[torch.Tensor, Stack], None] | None = None
         self.on_gradient_use: Callable[[Stack], None] | None = None
         self.on_gradient_read: Callable[[torch.Tensor], None] | None = None
         self.on_copy: Callable[[torch.Tensor, Stack], None] | None = None
@@ -139,6 +142,10 @@ class ApiHooks(TorchFunctionMode):
             self.situation.unused.difference_update(map(id, args))
         if self.aliases is not None and self.aliases.changed:
             self._notice_alias(args)
+        if self.branches is not None and self.branches.watched:
+            for value in args:
+                if id(value) in self.branches.watched:
+                    self.branches.used(value, getattr(func, "__name__", ""), capture(depth - 1))
         if self.suspects and self.on_suspect is not None:
             for value in args:
                 if id(value) in self.suspects and not _is_in_place(getattr(func, "__name__", "")):
@@ -244,6 +251,8 @@ class ApiHooks(TorchFunctionMode):
         owner = args[0]
         before = owner.requires_grad
         result = func(*args, **kwargs)
+        if before != owner.requires_grad and self.on_flag is not None:
+            self.on_flag(owner, capture(3))
         if not before and owner.requires_grad and owner.is_leaf:
             if len(self._asked) < _MOST_ASKED:
                 self._asked[id(owner)] = (weakref.ref(owner), self.log.clock, capture(3))

@@ -268,7 +268,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
 
 def _written_text(write: LoggedWrite, silent: bool) -> str:
     if write.imprint is not None:
-        return "NumPy gets hold of its memory here, and it has other values later"
+        return "NumPy shares its memory from here on, and its values change later"
     by = operator_label(write.name)
     during = f" while `{base_name(write.node)}` ran in backward" if write.node else ""
     versions = "" if silent else f", version {write.version} → {write.version + 1}"

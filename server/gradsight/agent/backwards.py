@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from gradsight.agent import audit
+from gradsight.agent.arrivals import Arrival
 from gradsight.agent.caught import CaughtErrors, text_of_error
 from gradsight.agent.cuts import BackwardReach, reach_of, zero_path_fault
 from gradsight.agent.definitions import caches, decorator_of
@@ -54,6 +55,16 @@ _NAMED_BACKWARDS = 3
 _DEPTH_OF_A_NUMBER = 4
 MODIFIED = "modified by an inplace operation"
 SECOND_TIME = "backward through the graph a second time"
+REBUILD = "compute the shared part again before each backward"
+
+
+@dataclass(frozen=True)
+class ExpectedFault:
+    """What was saved at a node has been changed, and a backward is about to come to it."""
+
+    fault: Fault
+    node: Node
+    arrival: Arrival
 
 
 @dataclass(frozen=True)
@@ -102,6 +113,7 @@ class Backwards:
         self.pause_ends: Callable[[], None] | None = None
         self.around: Callable[[], Any] | None = None
         self.on_gradients: Callable[[list[Node], frozenset[int]], None] | None = None
+        self.on_graph: Callable[[list[Node], BackwardReach], None] | None = None
         self.stored_at: Callable[[int], Stack] | None = None
         self.caught = CaughtErrors()
         self.finished: FinishedBackwards | None = None
@@ -154,7 +166,12 @@ class Backwards:
             self.pause_ends()
         self.situation.library_step = 0
         with untracked():
-            nodes, reach, is_exact = self._before(roots, args, kwargs, stack) or ([], None, False)
+            nodes, reach, is_exact, expected = self._before(roots, args, kwargs, stack) or (
+                [],
+                None,
+                False,
+                [],
+            )
         self.situation.backwards_running += 1
         outer, self.situation.backward_stack = self.situation.backward_stack, stack
         try:
@@ -165,6 +182,7 @@ class Backwards:
                     result = original(roots, *args, **kwargs)
         except Exception as error:
             with untracked():
+                self._judge(expected, nodes, is_finished=False)
                 self._failed(error, roots, stack)
             self.note_error(error, stack)
             self.on_error(error)
@@ -177,6 +195,7 @@ class Backwards:
             if self.finished is not None:
                 inputs = args[3] if len(args) > 3 else ()
                 self.finished.note(stack, leading_to(inputs, nodes) if inputs else nodes, is_exact)
+            self._judge(expected, nodes, is_finished=True)
             self._after(result, roots, nodes, reach, args, kwargs, stack)
         for follow in self.after:
             follow()
@@ -185,12 +204,12 @@ class Backwards:
     @quietly
     def _before(
         self, roots: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], stack: Stack
-    ) -> tuple[list[Node], BackwardReach | None, bool]:
-        """The graph, who is reached, and whether everything that was saved is as it was."""
+    ) -> tuple[list[Node], BackwardReach | None, bool, list[ExpectedFault]]:
+        """The graph, who is reached, whether everything that was saved is as it was, and the faults if it is not."""
         if self.on_roots is not None:
             self.on_roots(roots, stack)
         if self.shadow is None or self.training is None:
-            return [], None, False
+            return [], None, False, []
         nodes = walk(roots)
         accumulates = bool(kwargs.get("accumulate_grad", True))
         inputs = args[3] if len(args) > 3 else ()
@@ -203,11 +222,23 @@ class Backwards:
         if self.count < _NAMED_BACKWARDS:
             name_leaves(self.shadow)
         clashes = audit.find_silent(nodes, self.log) if not inputs or self.finished is not None else []
-        for clash in clashes if not inputs else ():
-            fault = audit.fault_of(clash, stack, "", self._parameter_of)
-            if fault is not None:
-                self._add(fault, nodes, clash.node)
-        return nodes, reach, self.finished is not None and not clashes and shows_all_it_saved(nodes)
+        found = [
+            (clash.node, audit.fault_of(clash, stack, "", self._parameter_of))
+            for clash in (clashes if not inputs else ())
+        ]
+        expected = [ExpectedFault(fault, node, Arrival(node)) for node, fault in found if fault is not None]
+        is_exact = self.finished is not None and not clashes and shows_all_it_saved(nodes)
+        if accumulates and self.on_graph is not None:
+            self.on_graph(nodes, reach)
+        return nodes, reach, is_exact, expected
+
+    @quietly
+    def _judge(self, expected: list[ExpectedFault], nodes: list[Node], is_finished: bool) -> None:
+        """What was changed behind torch's back has a meaning where a gradient came to it, or might have come."""
+        for one in expected:
+            one.arrival.end()
+            if one.arrival.came or not is_finished:
+                self._add(one.fault, nodes, one.node)
 
     @quietly
     def _after(
@@ -304,7 +335,7 @@ class Backwards:
         growth.youngest_before, growth.last_youngest = growth.last_youngest, max(inner)
         if growth.rising == 2:
             place = place_of(stack[0])
-            message = f"the graph of `{text_of(place)}` grows with every iteration: it still holds the iterations before"
+            message = f"the graph of `{text_of(place)}` grows with every iteration: it still holds all earlier iterations"
             self.ledger.add(
                 Fault(
                     "graph-grows" if retains else "state-carried",
@@ -395,7 +426,7 @@ class Backwards:
             return node, Fault("state-carried", text, cached, tuple(steps), "error", evidence)
         if first is not None and carried is not None and is_loop_state and same_line(first.stack, stack):
             place = place_of(self._carrying_frame(*carried))
-            text = f"`{text_of(place)}` carries the graph of the iteration before, which backward has freed"
+            text = f"`{text_of(place)}` carries the graph of the previous iteration, which backward has freed"
             steps += step_at("read", "the old graph enters the new one here", carried[0].stack)
             if self.stored_at is None:
                 crossing = carried[0].stack[0]
@@ -407,6 +438,10 @@ class Backwards:
             else ""
         )
         text = f"`{text_of(place)}` goes through a graph a second time{where}"
+        has_learned = self.training is not None and bool(self.training.steps)
+        if first is not None and maker is not None and has_learned and same_line(first.stack, stack):
+            # A graph that is kept would go on with the values from before the first step.
+            evidence["help"] = REBUILD
         return node, Fault("backward-twice", text, place, tuple(steps), "error", evidence)
 
     def _cached_by(self, maker: Operation | None, first: PastBackward | None) -> SourceRange | None:

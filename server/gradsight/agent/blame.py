@@ -390,10 +390,10 @@ class Blame:
         what = f"`{name}`" if name else "a tensor"
         if made is None or not made.stack:
             return self.at_error(
-                "non-leaf-optimized", f"the optimizer is given {what}, which is computed and no leaf", scene
+                "non-leaf-optimized", f"the optimizer is given {what}, which is computed, not a leaf", scene
             )
         place = place_of(made.stack[0])
-        message = f"{what} is computed by `{operator_label(made.name)}` and so is no leaf; the optimizer cannot train it"
+        message = f"{what} is computed by `{operator_label(made.name)}`, so it is not a leaf: the optimizer cannot train it"
         steps = (
             FaultStep("made", f"computed here by `{operator_label(made.name)}`", place),
             *step_at("call", "given to the optimizer here", scene.stack),
@@ -436,7 +436,7 @@ class Blame:
         )
         return self.at_error(
             "non-leaf-copied",
-            f"`{text_of(scene.place)}` copies a tensor that is computed and no leaf",
+            f"`{text_of(scene.place)}` copies a tensor that is not a leaf",
             scene,
             steps,
         )

@@ -21,9 +21,7 @@ def judge_closure(training: TrainingWatch, record: OptimizerRecord, optimizer: A
     reach = training.reach(inside[-1]) if len(inside) >= calls else None
     if reach is not None and reach.stack:
         place = place_of(reach.stack[0])
-        message = (
-            f"`{text_of(place)}` adds to the gradients of the call before: nothing in the closure clears them"
-        )
+        message = f"`{text_of(place)}` adds to the gradients of the previous call: nothing in the closure clears them"
         steps = step_at("read", "the step calls its closure several times", record.last_step)
         training.ledger.add(
             Fault("gradients-never-cleared", message, place, steps, "warning", {"calls": calls})

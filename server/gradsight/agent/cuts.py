@@ -180,7 +180,7 @@ def _cut_message(event: Divergence, place: SourceRange, who: str) -> str:
     text = text_of(place)
     shown = f"`{text}`" if text else f"`{_operator(event)}`"
     if event.kind == "no_grad":
-        return f"computed without grad mode, so {who} gets no gradient from this loss"
+        return f"computed with grad mode off, so {who} gets no gradient from this loss"
     if event.kind == "requires_grad":
         return f"{shown} starts a new graph on a tensor that was cut off: no gradient reaches {who}"
     if event.kind == "parameter":

@@ -62,7 +62,7 @@ def _dirty_fault(events: list[Divergence], reach: BackwardReach) -> Fault:
     place = place_of(first.stack[0])
     text = text_of(place) or operator_label(first.operator)
     if first.kind == "dirty-no-grad":
-        message = f"`{text}` changes a tensor of the graph without grad mode: the gradient does not know"
+        message = f"`{text}` changes a tensor of the graph with grad mode off, so its gradient is wrong"
     else:
         message = f"`{text}` writes through {_ALIASES[first.kind]}: the graph tensor behind it changes too, its gradient does not"
     steps = tuple(

@@ -20,10 +20,12 @@ Kind = Literal[
     "leaf-written",
     "shared-view-written",
     "out-refused",
+    "written-in-transform",
     "saved-changed-silently",
     "graph-written-without-grad",
     "parameter-stepped",
     "alias-read-after-write",
+    "rows-written-twice",
     "value-copied",
     "number-taken",
     "detached",
@@ -63,6 +65,9 @@ Kind = Literal[
     "frozen-still-moves",
     "scaler-misused",
     "parameters-not-optimized",
+    "update-lost",
+    "freeze-undone",
+    "layer-unused",
     "clip-misplaced",
     "model-not-copied",
     "iterator-used-up",
@@ -75,6 +80,7 @@ Kind = Literal[
     "tensor-on-ctx",
     "dirty-not-marked",
     "gradient-edited",
+    "gradient-refused",
 ]
 # These run where they are written: the frame around them is no caller.
 _PARTS_OF_A_STATEMENT = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")

@@ -17,9 +17,12 @@ from gradsight.agent.api_hooks import ApiHooks
 from gradsight.agent.arrays import OutsideCalls
 from gradsight.agent.backwards import Backwards
 from gradsight.agent.blame import Blame, is_refused_write
+from gradsight.agent.branch_inputs import BranchInputs
+from gradsight.agent.changed_samples import ChangedSamples
 from gradsight.agent.clipping import Clipping
 from gradsight.agent.closures import judge_closure
 from gradsight.agent.custom import ApplyWrapper
+from gradsight.agent.dropped_hooks import DroppedHooks, rebinds_before
 from gradsight.agent.faults import Fault, Ledger, quietly
 from gradsight.agent.features import Features
 from gradsight.agent.finished import FinishedBackwards
@@ -29,13 +32,17 @@ from gradsight.agent.instruments import Instruments
 from gradsight.agent.left_undone import judge_left_statistics, judge_unused_terms
 from gradsight.agent.limits import RunLimits
 from gradsight.agent.losses import doubled_activation
+from gradsight.agent.lost_gradients import LostGradients
+from gradsight.agent.lost_updates import FutileUpdates
 from gradsight.agent.model_copies import SECOND, ModelCopies
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.numbers import follow_math
 from gradsight.agent.origins import Origins
 from gradsight.agent.overwritten_inputs import OverwrittenInputs
 from gradsight.agent.parallel import overlook_synchronisation
+from gradsight.agent.recorded_averages import AverageWatch
 from gradsight.agent.recorder import DispatchRecorder
+from gradsight.agent.repeated_rows import RepeatedRows
 from gradsight.agent.retention import Retention
 from gradsight.agent.shadow import Leaf, Shadow
 from gradsight.agent.shared_state import judge_shared_state
@@ -45,8 +52,12 @@ from gradsight.agent.threads import ThreadWatch
 from gradsight.agent.touches import Touches
 from gradsight.agent.train_modes import TrainModes
 from gradsight.agent.training import TrainingWatch
+from gradsight.agent.traits import Trait
 from gradsight.agent.transforms import TransformWrappers
+from gradsight.agent.undone_freezes import FreezesTakenBack
+from gradsight.agent.unused_layers import UncalledLayers
 from gradsight.agent.user_hooks import UserHooks
+from gradsight.agent.vanished_gradients import VanishedGradients
 from gradsight.agent.visits import (
     DROP,
     FLOAT,
@@ -114,7 +125,17 @@ class FullInstruments(Instruments):
         self.clipping = Clipping(ledger, self.shadow, self.training)
         self.copies = ModelCopies(ledger)
         self.hooked = OverwrittenInputs(ledger, self.modules)
+        self.lost = LostGradients(ledger, self.shadow, self.training)
+        self.vanished = VanishedGradients(log, ledger, self.shadow, self.training)
+        self.unused = UncalledLayers(ledger, self.shadow, self.training, self.modules)
+        self.freezes = FreezesTakenBack(log, ledger)
+        self.rows = RepeatedRows(ledger)
+        self.samples = ChangedSamples(log, ledger, self.training)
+        self.branches = BranchInputs(ledger)
+        self.dropped = DroppedHooks(ledger)
+        self.updates = FutileUpdates(ledger)
         self.retention = Retention(ledger, lambda: governor.steps or self.backwards.count)
+        self.averages = AverageWatch(ledger, lambda: governor.steps or self.backwards.count)
         self.blame = Blame(log, self.shadow, self.surface, self.grads, self.backwards, self.modules)
         self._custom = ApplyWrapper(log, ledger, situation, judges=True)
         self._transforms = TransformWrappers(ledger, situation)
@@ -126,7 +147,7 @@ class FullInstruments(Instruments):
 
     def _connect(self) -> None:
         """Tells each instrument who wants to hear from it."""
-        self.situation.grad_writes = self.training.written
+        self.situation.grad_writes = self._written
         self.situation.gradient_edits = self._gradient_edited
         self.recorder.builder = self.modules.builder
         self.blame.bound_at = self.aliases.bound_at
@@ -140,6 +161,8 @@ class FullInstruments(Instruments):
         surface.on_gradient_read = self._gradient_read
         surface.on_shared = self.aliases.expose
         surface.aliases = self.aliases
+        surface.branches = self.branches
+        surface.on_flag = self.freezes.flagged
         surface.on_copy = self.modules.born
         surface.follows_library = lambda: self.regime.scaled
         for function in _COMPARISONS:
@@ -147,6 +170,10 @@ class FullInstruments(Instruments):
         for function in _LOSSES:
             surface.listen(function, self._target_used)
         surface.listen(torch.Tensor.__setitem__, self._item_set)
+        surface.listen(torch.Tensor.register_hook, self.lost.watched)
+        surface.listen(torch.Tensor.register_hook, self.dropped.registered)
+        surface.listen(torch.Tensor.retain_grad, self.lost.watched)
+        surface.listen(torch.Tensor.copy_, self.updates.copied)
         surface.listen(
             functional.dropout,
             lambda args, kwargs: self._mode_used(_option(args, kwargs, 2, "training", True)),
@@ -166,6 +193,8 @@ class FullInstruments(Instruments):
         surface.suspects = self.snapshots.suspects
         surface.on_suspect = self.snapshots.read
         self.backwards.on_gradients = self._gradients
+        if not self.fake:
+            self.backwards.on_graph = self.vanished.before
         self.backwards.stored_at = self.snapshots.stored_at
         self.training.on_frozen_move = lambda tensor, step: self.regime.moved_while_frozen(
             tensor, surface.frozen_at.get(id(tensor), ()), step
@@ -242,9 +271,13 @@ class FullInstruments(Instruments):
                 self.visits.note(key, value)
                 stack = capture(2, 4) if changed else capture(2, 1)
                 self.aliases.bind(name, value, stack, changed and not self.situation.custom_functions)
+                if not changed:
+                    self.updates.bound(name, value, stack)
                 if value.numel() == 1:
                     self.training.unasked.bind(key, value, stack)
                     self.retention.bind(key, value, lambda: stack)
+                elif value.requires_grad:
+                    self.averages.bind(key, value, lambda: stack)
         elif isinstance(value, torch.nn.Module):
             if not changed:
                 self.copies.bound(name, value, capture(2, 1))
@@ -275,9 +308,11 @@ class FullInstruments(Instruments):
             return
         self.snapshots.kept(value, stack, is_entry)
         self.hooked.stored(value, stack)
+        key = (stack[0].code.co_filename, stack[0].offset, target)
         if value.numel() == 1:
-            key = (stack[0].code.co_filename, stack[0].offset, target)
             self.retention.bind(key, value, lambda: stack)
+        elif value.requires_grad:
+            self.averages.bind(key, value, lambda: stack)
 
     def _stored(self, value: torch.Tensor, stack: Stack) -> None:
         """A tensor was put into a list of the user's."""
@@ -326,7 +361,16 @@ class FullInstruments(Instruments):
     def _item_set(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if len(args) > 2:
             self.snapshots.stored_in_tensor(args[2])
+            if not self.fake:
+                self.rows.set_item(*args[:3])
             self.aliases.stored_view(args[0], args[2], capture(4))
+
+    def _written(self, tensor: torch.Tensor, trait: Trait, stack: Stack, node: str) -> None:
+        """An operator is about to write to a tensor."""
+        self.training.written(tensor, trait, stack, node)
+        if not node and not self.fake:
+            self.samples.written(tensor, trait, stack)
+            self.branches.written(tensor, stack)
 
     @quietly
     def _mode_used(self, active: bool) -> None:
@@ -346,6 +390,8 @@ class FullInstruments(Instruments):
         for name in frame.f_code.co_varnames[: frame.f_code.co_argcount]:
             given = frame.f_locals.get(name)
             if isinstance(given, torch.Tensor) and key and storage_key(given) == key:
+                if rebinds_before(stack[0], name):
+                    continue
                 place = place_of(stack[0])
                 message = f"`{text_of(place)}` edits the gradient it was given, which others may share"
                 self.ledger.add(Fault("gradient-edited", message, place, (), "warning", {"argument": name}))
@@ -364,10 +410,13 @@ class FullInstruments(Instruments):
         reached = self.training.reaches[-1].reached
         leaves = self.shadow.leaves_in(reached)
         self.retention.backward(numbers)
+        self.averages.backward(numbers)
         if self.threads.active:
             self.threads.backward([leaf.bit for leaf in leaves])
         self.modules.gained(leaves, self.training, self.shadow)
         self.who.backward(nodes, leaves)
+        if not self.fake:
+            self.vanished.after(nodes, self.training.reaches[-1])
         self.surface.backwards = self.backwards.count
         count = self.backwards.count
         if count <= 4:
@@ -391,6 +440,7 @@ class FullInstruments(Instruments):
 
     def step_begins(self, optimizer: Any, stack: Stack, has_closure: bool, is_library: bool) -> None:
         self.training.before_step(optimizer, stack, has_closure)
+        self.lost.before_step(optimizer)
         if is_library:
             self.training.note_versions(optimizer)
 
@@ -498,6 +548,7 @@ class FullInstruments(Instruments):
                     self._measure(leaf)
             self.grads.finish()
             self.retention.finish()
+            self.averages.finish()
             self.modules.finish(self.training, self.shadow, self.ledger)
             self.regime.finish()
             judge_shared_state(self.log, self.shadow, self.training.loss_events, self.ledger)
@@ -505,7 +556,10 @@ class FullInstruments(Instruments):
             ended_by_itself = not self.governor.stopped
             self.clipping.finish(ended_by_itself)
             self.who.finish(ended_by_itself)
+            self.freezes.finish(self.training, self.shadow)
+            self.vanished.finish()
             if ended_by_itself:
+                self.unused.finish()
                 judge_unused_terms(self.training, self.ledger)
             if not self.fake:
                 judge_left_statistics(self.log, self.ledger)

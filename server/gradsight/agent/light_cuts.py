@@ -155,7 +155,7 @@ def fault_of_lost(lost: LostPath, what: str, backward: Stack, raised: str) -> Fa
     shown = text_of(place) or label
     message = f"`{shown}` cuts {what} from the graph, so backward finds none"
     if lost.kind == "no_grad":
-        message = f"{what} was computed without grad mode, so backward finds no graph"
+        message = f"{what} was computed with grad mode off, so backward finds no graph"
         place = no_grad_scope(lost.stack) or place
     elif lost.kind == "non-diff":
         message = f"`{shown}` has no gradient (`{label}`), so backward finds no graph"

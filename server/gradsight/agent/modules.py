@@ -262,7 +262,7 @@ class ModuleNotes:
                 continue
             place = place_of(self._where_put(leaf, birth, first))
             if any(key.code.co_name in ("forward", "__call__") for key in birth.stack):
-                message = f"`{text_of(place)}` makes new parameters on every call: nobody trains them"
+                message = f"`{text_of(place)}` creates new parameters on every call, so they never train"
                 ledger.add(Fault("layer-made-in-forward", message, place, steps, "warning", {}))
             elif any(
                 not training.gained(old) and not training.ever_missing >> old.bit & 1

@@ -262,6 +262,11 @@ class OpLog:
         if len(self._exposures) > _KEPT_EXPOSURES:
             self._exposures = {k: each for k, each in self._exposures.items() if not each[0].expired()}
 
+    def exposed(self, tensor: torch.Tensor) -> LoggedWrite | None:
+        """Where NumPy got hold of the memory of this tensor, last."""
+        found = self._exposures.get(storage_key(tensor))
+        return found[1] if found is not None else None
+
     def hidden_write(self, tensor: torch.Tensor, since: int) -> LoggedWrite | None:
         """A write that nobody noted, to elements that NumPy got hold of after that time."""
         return self._exposure(tensor, since, is_changed=True)

@@ -267,6 +267,8 @@ class DispatchRecorder(TorchDispatchMode):
             deps |= more
             live |= reached
             events |= passed
+        if not trait.writes and not trait.detaches and trait.name != "aten::clone":
+            shadow.met |= live
         return Shade(inputs, targets, numbers, deps, live, events) if deps and not trait.overwrites else None
 
     def _cast(

@@ -60,7 +60,7 @@ def _hook_result(blame: Blame, scene: Scene) -> Fault | None:
     place = _definition(name.rpartition(".")[2], scene) or scene.place
     message = f"the hook `{name}` returns a gradient of another {what}, and torch refuses it"
     steps = step_at("needed", "torch calls it in this backward", scene.stack)
-    return Fault("gradient-edited", message, place, steps, "error", {"torch": scene.message})
+    return Fault("gradient-refused", message, place, steps, "error", {"torch": scene.message})
 
 
 def _definition(name: str, scene: Scene) -> Any:
@@ -92,9 +92,28 @@ def _no_derivative(blame: Blame, scene: Scene) -> Fault | None:
     return Fault("no-derivative", message, place_of(made.stack[0]), steps, "error", {"torch": scene.message})
 
 
+def _nan_gradient(blame: Blame, scene: Scene) -> Fault | None:
+    """Anomaly mode stops where a gradient is not a number: the operator has no finite derivative at these values."""
+    match = re.search(r"Function '(\w+?)Backward\d*' returned nan", scene.message)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", match.group(1)).lower() if match else ""
+    made = blame.log.latest(name) if name else None
+    message = f"the gradient of `{name or scene.message}` is not a number at these values"
+    extra = {
+        HELP: "keep its argument away from where the derivative is infinite: `clamp(min=…)`, or a small number added"
+    }
+    if made is None or not made.stack:
+        return blame.at_error("no-derivative", message, scene, (), extra)
+    steps = (
+        *step_at("made", "it is called here", made.stack),
+        *step_at("needed", "this backward", scene.stack),
+    )
+    evidence = {"torch": scene.message, **extra}
+    return Fault("no-derivative", message, place_of(made.stack[0]), steps, "error", evidence)
+
+
 def _once_differentiable(blame: Blame, scene: Scene) -> Fault | None:
     message = "a custom function is marked `once_differentiable`, and this asks for its second derivative"
-    extra = {HELP: "write its backward with differentiable operators, and leave the decorator away"}
+    extra = {HELP: "write its backward with differentiable operators, and remove the decorator"}
     return blame.at_error("no-derivative", message, scene, (), extra)
 
 
@@ -102,7 +121,8 @@ def _version_outside(blame: Blame, scene: Scene) -> Fault | None:
     """Somebody asks a node for what it saved, and it has been overwritten."""
     writes = audit.hidden_clash(blame.log, scene.message)
     if not writes:
-        return None
+        message = f"`{text_of(scene.place)}` needs a tensor that was changed after it was saved"
+        return blame.at_error("saved-overwritten", message, scene)
     place = place_of(writes[-1].stack[0])
     message = (
         f"`{text_of(place)}` overwrites what was saved for backward, and line {scene.place.row} reads it"
@@ -182,10 +202,24 @@ _REFUSALS: tuple[tuple[str, Callable[..., Any]], ...] = (
      _plain("saved-overwritten", "{}: the checkpointed function computes something else the second time",
             "have the checkpointed function depend on its arguments only")),
     (r"(unscale_\(\)|step\(\)) (has already been called|is being called after)|No inf checks were recorded|Attempting to unscale FP16", _plain("scaler-misused", "{} comes out of order for the gradient scaler")),
-    (r"Legacy autograd function with non-static forward", _plain("gradient-count", "{} calls a custom function whose `forward` is no static method", "make `forward` and `backward` static methods with `ctx`, and call `apply`")),
-    (r"vmap: inplace arithmetic", _plain("shared-view-written", "{} writes a batched value into a tensor that `vmap` does not batch", "compute out of place: `torch.stack`, `torch.where`, or make the tensor of the batched one")),
+    (r"Legacy autograd function with non-static forward", _plain("gradient-count", "{} calls a custom function whose `forward` is not a static method", "make `forward` and `backward` static methods with `ctx`, and call `apply`")),
+    (r"vmap: inplace arithmetic|vmap: aten::\w+_\(self, \*extra_args\) is not possible", _plain("written-in-transform", "{} writes a batched value into a tensor that `vmap` does not batch", "compute a new tensor with `torch.stack` or `torch.where`, or create it with `zeros_like` of a batched one")),
+    (r"function provided attempted to call in-place operation", _plain("written-in-transform", "{} writes a tensor from outside the function, and the transform refuses it", "compute a new tensor, and return it")),
+    (r"vmap: It looks like you're calling \.item\(\)", _plain("number-taken", "{} makes a number of a value that `vmap` maps", "keep it a tensor")),
+    (r"vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow",
+     _plain("number-taken", "{} decides by a value that `vmap` maps: each sample may go another way", "use `torch.where`")),
+    (r"must implement either the backward or vjp", _plain("gradient-count", "{} comes to a custom function that has no `backward`", "write a `backward` with one gradient per input")),
+    (r"save_for_backward can only save variables", _plain("gradient-count", "{}: `save_for_backward` is given something other than a tensor", "keep it on `ctx` by a name of its own")),
+    (r"marked as dirty during the forward method were not returned", _plain("dirty-not-marked", "{}: forward marks an input as dirty and does not return it", "return what `mark_dirty` was given")),
+    (r"Backward hook returned an invalid number of grad_input", _plain("gradient-refused", "a backward hook returns another number of gradients than {} wants", "return one gradient per input of the module")),
+    (r"`inputs` argument to `backward\(\)` cannot be empty", _plain("gradient-refused", "{} is asked for the gradient of nothing")),
+    (r"implicitly created only for real scalar", _plain("non-scalar-backward", "{} starts from a complex number", "take `.real` or `.abs()`")),
+    (r"data set to a tensor that requires gradients must be floating", _plain("no-derivative", "{} gives integers to a tensor that requires grad")),
+    (r"Function '\w+' returned nan values", _nan_gradient),
     (r"Expected f\(\*args\) to return a scalar [Tt]ensor", _plain("non-scalar-backward", "{} differentiates a function that returns no scalar", "reduce its result: `.sum()` or `.mean()`")),
-    (r"attempting to assign a gradient of|assigned grad has data of a different", _plain("gradient-edited", "{} sets a gradient that does not fit its tensor")),
+    (r"attempting to assign a gradient (of|with)|assigned grad (has data of a different|expected to be)",
+     _plain("gradient-refused", "{} sets a gradient that does not fit its tensor")),
+    (r"expected Variable, but hook returned", _plain("gradient-refused", "a hook returns no tensor as a gradient in {}", "return a tensor, or nothing")),
     (r"Expected to have finished reduction in the prior iteration", _unused_in_ddp),
     (r"modified by an inplace operation", _version_outside),
     (r"saved tensors after they have already been freed", _freed_outside),

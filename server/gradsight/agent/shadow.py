@@ -89,6 +89,8 @@ class Shadow:
     _event_keys: dict[tuple[str, Any], Divergence] = field(default_factory=dict)
     _aliases: dict[int, tuple[weakref.ref[torch.Tensor], Mask]] = field(default_factory=dict)
     latest_alias_cut: Mask = 0
+    met: Mask = 0
+    """The leaves that an operator has read, other than to copy or to write."""
     constant_gradients: Mask = 0
     """The events of gradients that were taken without `create_graph`."""
     dead_parts: Mask = 0
@@ -129,7 +131,7 @@ class Shadow:
         if tensor.layout is not torch.strided:
             return 0, 0, 0
         needs_grad = tensor.requires_grad
-        # Of a view made without grad mode, whose base was written since, torch does not even say whether it is a leaf.
+        # Of a view made with grad mode off, whose base was written since, torch does not even say whether it is a leaf.
         is_leaf = not tensor._is_view() and tensor.is_leaf
         if needs_grad and is_leaf:
             leaf = self._bits.get(id(tensor))

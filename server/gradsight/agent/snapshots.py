@@ -265,7 +265,7 @@ class Snapshots:
             if not writes:
                 continue
             place = place_of(taken[1][0])
-            message = f"`{text_of(place)}` is no copy: the saved state follows the model, and loading it restores nothing"
+            message = f"`{text_of(place)}` is not a copy: the saved state changes with the model, and loading it restores nothing"
             steps = (
                 *step_at("written", "the model changes here, and the saved state with it", writes[0].stack),
                 *step_at("read", "loaded back here", reader),

@@ -19,7 +19,7 @@ _MOST_KEEPERS = 8
 def state_of(value: Any, log: OpLog) -> list[Placed]:
     """Sentences about a tensor, each with the place it speaks of."""
     if not isinstance(value, torch.Tensor):
-        return [(f"has the type {type(value).__name__}, and is no tensor", None)]
+        return [(f"has the type {type(value).__name__}, which is not a tensor", None)]
     with untracked():
         return [
             (_shape(value), None),

@@ -217,7 +217,7 @@ class TrainModes:
     def _report_typo(self, name: str, meant: str) -> None:
         place = _assignment_of(name)
         if place is not None:
-            message = f"`.{name}` is an attribute nobody reads: torch knows `{meant}`"
+            message = f"torch has no attribute `.{name}`, so this line does nothing: did you mean `{meant}`?"
             self.ledger.add(Fault("attribute-typo", message, place, (), "warning", {"attribute": name}))
 
 

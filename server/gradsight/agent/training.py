@@ -507,7 +507,7 @@ class TrainingWatch:
         if scalar is None or record is None or not record.last_step or record.useful_steps:
             return None
         place = place_of(record.last_step[0])
-        message = f"`{text_of(place)}` never finds a gradient: nobody calls backward on `{scalar.name}`"
+        message = f"`{text_of(place)}` finds no gradient: `backward()` is never called on `{scalar.name}`"
         steps = step_at("made", "the loss that its parameters are waiting for", scalar.stack)
         return Fault("step-without-backward", message, place, steps, "warning", {"steps": record.steps})
 

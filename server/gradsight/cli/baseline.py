@@ -67,7 +67,10 @@ def write(findings: Iterable[Finding], documents: Documents, path: str) -> int:
         # A file name with bytes that are no text has a form in JSON, and none in UTF-8.
         content = (json.dumps(table, indent=1) + "\n").encode()
     place = os.path.realpath(path)
+    folder = os.path.realpath(os.path.dirname(path) or os.curdir)
     try:
+        if os.path.commonpath([folder, place]) != folder:
+            raise OSError(errno.EINVAL, "it is a link that leads out of its folder")
         if os.path.exists(place) and not os.path.isfile(place):
             raise OSError(errno.EINVAL, "not a regular file")
         write_whole(place, content, usual_mode())
@@ -85,11 +88,11 @@ def read(path: str) -> list[Entry]:
     except (OSError, ValueError, RecursionError) as problem:
         raise BadBaseline(f"{path} is not a baseline: {problem}") from None
     if not isinstance(table, dict) or table.get("version") != VERSION:
-        raise BadBaseline(f"{path} is not a baseline of this version: write it anew with --write-baseline")
+        raise BadBaseline(f"{path} is not a baseline of this version: rewrite it with --write-baseline")
     try:
         return [(str(each["file"]), str(each["code"]), str(each["line"])) for each in table["findings"]]
     except (KeyError, TypeError):
-        raise BadBaseline(f"{path} is not a baseline: write it anew with --write-baseline") from None
+        raise BadBaseline(f"{path} is not a baseline: rewrite it with --write-baseline") from None
 
 
 def entry_of(finding: Finding, documents: Documents, path: str) -> Entry:

@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gradsight.ops.fact import Case, Condition, OpFact, Output, Save, result_name
+from gradsight.ops.fact import Case, Condition, OpFact, Output, Save, output_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -170,7 +170,7 @@ def rows_of(fact: OpFact, case: Case) -> list[Row]:
     gradients = [_gradient_text(output) for output in case.outputs]
     for index, text in enumerate(dict.fromkeys(gradients) if len(set(gradients)) == 1 else gradients):
         label = "gradient" if index == 0 else ""
-        which = f"{result_name(f'result.{index}')}: " if len(set(gradients)) > 1 else ""
+        which = f"{output_name(f'result.{index}')}: " if len(set(gradients)) > 1 else ""
         rows.append(Row(label, which + text))
     if any(output.gradient != "none" for output in case.outputs):
         rows.append(Row("backward", _twice_text(case)))
@@ -186,7 +186,7 @@ def _keeps_text(case: Case) -> str:
 
 
 def _save_text(save: Save) -> str:
-    text = _result_word(save.what)
+    text = _output_word(save.what)
     if save.when == "sometimes":
         text += ", in some calls"
     if save.needs:
@@ -198,8 +198,8 @@ def _save_text(save: Save) -> str:
     return text
 
 
-def _result_word(name: str) -> str:
-    return f"its {result_name(name)}" if name.startswith("result") else name
+def _output_word(name: str) -> str:
+    return f"its {output_name(name)}" if name.startswith("result") else name
 
 
 def _overwrite_text(fact: OpFact, case: Case) -> str:
@@ -210,17 +210,17 @@ def _overwrite_text(fact: OpFact, case: Case) -> str:
     if case.returns == "none" or not case.outputs:
         results = []
     free = [name for name in fact.parameters[:1] if _is_tensor(fact, name.lstrip("*"))]
-    free += [_result_word(name) for name, output in zip(results, case.outputs) if not _refuses_writes(output)]
-    blocked = {_result_word(name) for name in kept}
+    free += [_output_word(name) for name, output in zip(results, case.outputs) if not _refuses_writes(output)]
+    blocked = {_output_word(name) for name in kept}
     if any(output.alias in blocked and output.aliased == "always" for output in case.outputs):
-        blocked.update(_result_word(name) for name in results)
-    if case.outputs and case.outputs[0].same == "always" and "its result" in blocked:
+        blocked.update(_output_word(name) for name in results)
+    if case.outputs and case.outputs[0].same == "always" and "its output" in blocked:
         blocked.add(case.outputs[0].alias)
     free = [name for name in free if name.lstrip("*") not in blocked]
     allowed = f"{_and(tuple(free))} may be overwritten before backward" if free else ""
     if not kept:
         return allowed or "nothing stands against it"
-    refused = f"not {_or(tuple(_result_word(name) for name in kept))} before backward"
+    refused = f"not {_or(tuple(_output_word(name) for name in kept))} before backward"
     return refused + (f"; {_and(tuple(free))} may be" if free else "")
 
 
@@ -243,7 +243,7 @@ def _refuses_writes(output: Output) -> bool:
 def _returns_text(case: Case) -> str:
     if case.returns in ("number", "object", "none", "array") and not case.outputs:
         return {"number": "a Python number, outside the graph", "none": "nothing"}.get(
-            case.returns, "an object that is no tensor"
+            case.returns, "an object that is not a tensor"
         )
     texts = [_memory_text(output) for output in case.outputs]
     if case.returns == "sequence":
@@ -254,7 +254,7 @@ def _returns_text(case: Case) -> str:
         return "nothing; the tensor afterwards: " + texts[0]
     if len(texts) > 1:
         return f"{len(texts)} tensors: " + "; ".join(dict.fromkeys(texts))
-    return texts[0] if texts else "an object that is no tensor"
+    return texts[0] if texts else "an object that is not a tensor"
 
 
 def _memory_text(output: Output) -> str:
@@ -281,7 +281,7 @@ def _memory_text(output: Output) -> str:
 def _gradient_text(output: Output) -> str:
     kind = {"bool": "boolean", "int": "integer"}.get(output.dtype, "")
     if output.gradient == "none":
-        return "none" + (f": the result is {kind}" if kind else ": the result has no grad_fn")
+        return "none" + (f": the output is {kind}" if kind else ": the output has no grad_fn")
     if output.gradient == "zero":
         return "always zero: backward runs and teaches nothing"
     if output.gradient == "undefined":

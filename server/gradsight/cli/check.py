@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gradsight.cli import ci_options
-from gradsight.cli.checking import Checker, Result, Task, shown_path
+from gradsight.cli.checking import Checker, Result, Task
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults, gather
 from gradsight.cli.pool import WorkerDied, processes_worth, work_through
@@ -28,6 +28,7 @@ from gradsight.session.configuration import (
     read_configuration,
 )
 from gradsight.session.reading import Unreadable, decode, too_large
+from gradsight.session.shown_paths import shown_path
 from gradsight.session.walking import is_excluded, is_ignored_in, walk
 from gradsight.session.workspace import project_root
 
@@ -153,6 +154,7 @@ def run_once(args: argparse.Namespace) -> int:
     documents = Documents(
         {task.path: task.text for task in tasks if task.text is not None},
         settings={task.path: task.settings for task in tasks},
+        keeps_fixes=not args.no_cache,
     )
     gathered = gather(
         results, Settings(hints=bool(args.hints) or planner.wants_hints), documents.source, planner.is_wanted
@@ -291,7 +293,7 @@ class Planner:
             self.configurations[configuration.path] = configuration
             for text in configuration.complaints:
                 complain(text)
-            self.failed = self.failed or configuration.is_unreadable
+            self.failed = self.failed or bool(configuration.complaints)
 
 
 def check_all(tasks: list[Task], jobs: int | None) -> list[Result]:
@@ -313,7 +315,7 @@ def check_all(tasks: list[Task], jobs: int | None) -> list[Result]:
 
 
 def tell_faults(result: Result) -> bool:
-    """Say what failed on our side while a file was checked, and how to send it; whether there was anything."""
+    """Say what failed on our side while a file was checked, and how to report it; whether there was anything."""
     name = shown_path(result.path)
     inside = [gap for gap in result.gaps if gap.kind == "internal"]
     for gap in inside:
@@ -323,12 +325,12 @@ def tell_faults(result: Result) -> bool:
         were = "was" if gap.line else "were"
         complain(
             f"internal error in {where}, a fault of gradsight: {gap.reason}; {rest} {were} checked "
-            f"(how to send it: {ISSUES})"
+            f"(how to report it: {ISSUES})"
         )
     if result.fault:
         # A fault in one entry is logged too: then its trace is all that is left to show.
         reason = "" if inside else f"internal error while checking {name}, a fault of gradsight "
-        complain(f"{reason or 'the trace '}(how to send it: {ISSUES})", result.fault)
+        complain(f"{reason or 'the trace '}(how to report it: {ISSUES})", result.fault)
     return bool(inside or result.fault)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import warnings
 from _ast import PyCF_ONLY_AST
 from collections.abc import Callable, Mapping
@@ -18,7 +17,6 @@ from typing import Any
 from gradsight.model.finding import Finding
 from gradsight.model.report import Coverage, Gap, SyntaxProblem
 from gradsight.model.settings import Settings
-from gradsight.model.showing import visible
 from gradsight.model.source import Source
 from gradsight.session.notebooks import read_notebook
 from gradsight.session.reading import Unreadable, decode, read_bytes, reader, too_large
@@ -222,9 +220,3 @@ class Faults(logging.Handler):
     def __exit__(self, *_: object) -> None:
         self.log.removeHandler(self)
         self.log.propagate = self.was_propagating
-
-
-def shown_path(path: str) -> str:
-    """A path as a person reads it: relative when it lies below the working folder, and nothing in it acts on a terminal."""
-    here = os.getcwd()
-    return visible(os.path.relpath(path, here) if path.startswith(here.rstrip(os.sep) + os.sep) else path)

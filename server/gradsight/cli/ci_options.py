@@ -124,7 +124,7 @@ def _compared(
     if compared.stale:
         count = compared.stale
         entries = "1 entry is" if count == 1 else f"{count} entries are"
-        complain(f"{entries} no longer found: write {args.baseline} anew with --write-baseline")
+        complain(f"{entries} no longer found: rewrite {args.baseline} with --write-baseline")
     return compared.fresh
 
 

@@ -6,16 +6,9 @@ from dataclasses import dataclass, field
 
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
+from gradsight.session.finding_text import Position
 from gradsight.session.notebooks import JoinedCells, read_notebook
 from gradsight.session.reading import Unreadable, decode, read_bytes, split_lines
-
-
-@dataclass(frozen=True, slots=True)
-class Position:
-    """A span as a person counts it: in a notebook, inside the cell with this number."""
-
-    span: Span
-    cell: int | None = None
 
 
 @dataclass(frozen=True)
@@ -27,6 +20,8 @@ class Documents:
     lines_of: dict[str, list[str]] = field(default_factory=dict)
     settings: dict[str, Settings] = field(default_factory=dict)
     """The settings that each file was checked with."""
+    keeps_fixes: bool = False
+    """Whether fixes that were tried are kept for the next run."""
 
     def source(self, path: str) -> Source | None:
         """The source at a path as the engine saw it."""

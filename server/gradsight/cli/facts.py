@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--refresh", action="store_true", help="measure the torch of an interpreter and keep the table"
     )
-    parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is meant")
+    parser.add_argument("--python", metavar="PATH", help="the interpreter whose torch is measured")
     parser.add_argument(
         "--timeout", type=_seconds, default=900.0, metavar="SECONDS", help="give up measuring after this time"
     )

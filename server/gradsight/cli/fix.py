@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from gradsight.cli.check import STDIN, Planner, UsageProblem
-from gradsight.cli.checking import TORCH, Checker, Faults, Result, Task, shown_path
+from gradsight.cli.checking import TORCH, Checker, Faults, Result, Task
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import gather
 from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, complain, fail
@@ -25,6 +25,7 @@ from gradsight.session.configuration import BadValueError, code_prefix
 from gradsight.session.notebook_edits import with_module
 from gradsight.session.notebooks import JoinedCells, read_notebook
 from gradsight.session.reading import Unreadable, decode, read_bytes, reader
+from gradsight.session.shown_paths import shown_path
 from gradsight.session.workspace import WorkspaceFinder
 
 ALARMS = ("error", "warning")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gradsight.cli.checking import shown_path
 from gradsight.cli.shell import complain
 from gradsight.cli.writing import Changed, encode, replace_file
 from gradsight.model.finding import Finding
 from gradsight.model.fix import apply_edits
 from gradsight.model.source import Source
 from gradsight.session.reading import Unreadable, decode, read_bytes
+from gradsight.session.shown_paths import shown_path
 
 
 def add_comments(findings: Sequence[Finding]) -> tuple[int, bool]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TextIO
 
-from gradsight.cli.checking import Task, shown_path
+from gradsight.cli.checking import Task
 from gradsight.model.settings import DERIVED
+from gradsight.session.shown_paths import shown_path
 
 
 def write_files(tasks: Sequence[Task], out: TextIO) -> None:

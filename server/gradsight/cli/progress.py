@@ -7,6 +7,7 @@ from typing import TextIO
 
 PATIENCE = 1.0
 PAUSE = 0.1
+WIDTH = 20
 _WIPE = "\r\x1b[K"
 
 
@@ -50,7 +51,9 @@ class CheckProgress:
         now = time.monotonic()
         if now >= self.next_time:
             self.next_time = now + PAUSE
-            self.line.show(f"checking: {self.done} of {self.total} files")
+            full = WIDTH * self.done // max(1, self.total)
+            bar = f"[{'=' * full}{' ' * (WIDTH - full)}]"
+            self.line.show(f"checking {bar} {self.done} of {self.total} files")
 
     def __enter__(self) -> CheckProgress:
         return self

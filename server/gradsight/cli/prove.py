@@ -14,14 +14,11 @@ from typing import Any, TypeVar
 
 from gradsight.analysis import Analyser
 from gradsight.cli import probe_arguments
-from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.fix_json import FixBook
 from gradsight.cli.progress import TerminalLine
 from gradsight.cli.report_json import as_json
-from gradsight.cli.report_text import Run as TextRun
-from gradsight.cli.report_text import lay_out, put
-from gradsight.cli.run_text import torchs_words
+from gradsight.cli.report_text import put
 from gradsight.cli.shell import CLEAN, FINDINGS, complain, fail
 from gradsight.model.finding import Finding
 from gradsight.model.report import Report
@@ -32,12 +29,16 @@ from gradsight.probe.outcome import CouldNotRun, Outcome, Progress
 from gradsight.probe.request import ProbeRequest
 from gradsight.rules import rule_of
 from gradsight.session.evidence import Verdict, told
+from gradsight.session.fault_text import torchs_words
 from gradsight.session.files import Files
+from gradsight.session.finding_text import Run as TextRun
+from gradsight.session.finding_text import lay_out
 from gradsight.session.probe_options import ProbeOptions
 from gradsight.session.prober import Prober
 from gradsight.session.proving import ProofOutcome, Prover, Subject, findings_on, program_of
 from gradsight.session.reading import Unreadable, read_bytes
 from gradsight.session.schedule import Urgency, Worker
+from gradsight.session.shown_paths import shown_path
 
 Result = TypeVar("Result")
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::\d+)?")
@@ -209,7 +210,8 @@ def _as_told(proof: ProofOutcome) -> Finding:
     shown = told(proof.finding, proof.evidence, proof.evidence.finding)
     if proof.verdict == "undecided":
         return replace(
-            shown, message=f"undecided: it ran, and nothing shows it or excludes it: {shown.message}"
+            shown,
+            message=f"undecided: it ran, but the run neither shows it nor rules it out: {shown.message}",
         )
     if proof.verdict == "not-reached":
         tried = "the program" if proof.runs == 1 else f"none of {proof.runs} programs"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
 from gradsight.model.finding import Finding
 from gradsight.model.showing import visible
+from gradsight.session.shown_paths import shown_path
 
 ESCAPES = {"%": "%AZP25", ";": "%3B", "]": "%5D", "\r": "%0D", "\n": "%0A"}
 

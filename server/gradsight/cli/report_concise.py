@@ -6,7 +6,8 @@ from typing import TextIO
 
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
-from gradsight.cli.report_text import fixable_findings, headline, put, summary
+from gradsight.cli.report_text import fixable_findings, put, summary
+from gradsight.session.finding_text import headline
 
 
 def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:

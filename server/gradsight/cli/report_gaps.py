@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gradsight.cli.checking import Result, shown_path
+from gradsight.cli.checking import Result
 from gradsight.cli.documents import Documents
 from gradsight.model.report import Coverage, Gap
 from gradsight.model.showing import visible
 from gradsight.model.source import Span
+from gradsight.session.shown_paths import shown_path
 
 KINDS = {
     "budget": "limit of work",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
-from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
-from gradsight.cli.report_text import place
 from gradsight.model.finding import Finding
 from gradsight.model.showing import visible
+from gradsight.session.finding_text import place
+from gradsight.session.shown_paths import shown_path
 
 LEVELS = {"error": "error", "warning": "warning", "info": "notice", "hint": "notice"}
 

@@ -7,10 +7,10 @@ import json
 import os
 from typing import Any, TextIO
 
-from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
 from gradsight.model.finding import Finding
+from gradsight.session.shown_paths import shown_path
 
 SEVERITIES = {"error": "major", "warning": "minor", "info": "info", "hint": "info"}
 

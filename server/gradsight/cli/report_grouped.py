@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TextIO
 
-from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
-from gradsight.cli.report_text import Run, fixable_findings, link_style, put, summary
+from gradsight.cli.report_text import fixable_findings, put, summary
+from gradsight.session.finding_text import Run, link_style
+from gradsight.session.shown_paths import shown_path
 
 
 def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:

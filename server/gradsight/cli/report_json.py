@@ -16,8 +16,9 @@ from gradsight.session.pages import page_url
 
 def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
     """One array, also when there is nothing to say."""
-    fixes = FixBook(documents)
-    json.dump([as_json(finding, documents, fixes) for finding in gathered.findings], out, indent=2)
+    with FixBook(documents) as fixes:
+        told = [as_json(finding, documents, fixes) for finding in gathered.findings]
+    json.dump(told, out, indent=2)
     out.write("\n")
 
 
@@ -25,9 +26,10 @@ def write_with_gaps(gathered: MergedResults, documents: Documents, out: TextIO) 
     """One object: the findings, and for each file with torch what was not understood of it."""
     from gradsight.cli import report_gaps
 
-    fixes = FixBook(documents)
+    with FixBook(documents) as fixes:
+        findings = [as_json(finding, documents, fixes) for finding in gathered.findings]
     told = {
-        "findings": [as_json(finding, documents, fixes) for finding in gathered.findings],
+        "findings": findings,
         "files": [
             report_gaps.as_json(result, documents)
             for result in gathered.results

@@ -13,6 +13,6 @@ from gradsight.cli.report_json import as_json
 
 def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:
     """One line for each finding; nothing at all when there is nothing to say."""
-    fixes = FixBook(documents)
-    for finding in gathered.findings:
-        out.write(json.dumps(as_json(finding, documents, fixes), separators=(",", ":")) + "\n")
+    with FixBook(documents) as fixes:
+        for finding in gathered.findings:
+            out.write(json.dumps(as_json(finding, documents, fixes), separators=(",", ":")) + "\n")

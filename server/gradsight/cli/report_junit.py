@@ -7,11 +7,11 @@ from itertools import groupby
 from typing import TextIO
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
-from gradsight.cli.report_text import place
 from gradsight.model.finding import Finding
+from gradsight.session.finding_text import place
+from gradsight.session.shown_paths import shown_path
 
 ALARMS = ("error", "warning")
 # XML 1.0 has no way to write these, not even escaped.

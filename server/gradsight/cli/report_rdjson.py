@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any, TextIO
 
-from gradsight.cli.checking import shown_path
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
 from gradsight.model.finding import Finding
 from gradsight.model.source import Span
 from gradsight.rules import find
 from gradsight.session.pages import page_url
+from gradsight.session.shown_paths import shown_path
 
 SEVERITIES = {"error": "ERROR", "warning": "WARNING", "info": "INFO", "hint": "INFO"}
 HOME = "https://github.com/gradsight/gradsight"

@@ -12,14 +12,14 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import gradsight
 from gradsight.cli import kept_folder
-from gradsight.cli.checking import Result, Task, read_task, shown_path
+from gradsight.cli.checking import Question, Result, Task, read_task
 from gradsight.cli.kept_folder import CACHE_FOLDER, CACHE_VARIABLE
 from gradsight.cli.replay import ENGINE_SUFFIXES
 from gradsight.cli.shell import complain
@@ -30,6 +30,7 @@ from gradsight.model.source import Source, Span
 from gradsight.ops.cache import facts_mark
 from gradsight.session import disk
 from gradsight.session.reading import reader
+from gradsight.session.shown_paths import shown_path
 from gradsight.session.workspace import ROOT_MARKS, WorkspaceFinder
 
 FILE = "check.json"
@@ -39,7 +40,9 @@ Entry = dict[str, Any]
 
 def check_with_cache(tasks: list[Task], check: Check) -> list[Result]:
     """The result of every task in order; only those that nothing is known about are checked."""
-    kept = {task.root: KeptResults(task.root, task.settings.most_bytes) for task in reversed(tasks)}
+    # Each file is read once: what is kept of a whole project takes long to read.
+    sizes = {task.root: task.settings.most_bytes for task in reversed(tasks)}
+    kept = {root: KeptResults(root, most_bytes) for root, most_bytes in sizes.items()}
     results: dict[int, Result] = {}
     missing = []
     for number, task in enumerate(tasks):
@@ -73,10 +76,9 @@ class KeptResults:
             complain(f"{shown_path(folder)} {reason}: no results are kept there")
             folder = None
         self.path = os.path.join(folder, FILE) if folder is not None else None
-        self.finder = WorkspaceFinder(self.root, reader(self.most_bytes))
-        self.marks: dict[str, str] = {}
+        self.imports = ImportAnswers(self.root, self.most_bytes)
         if self.path is not None:
-            self.entries = _read(self.path)
+            self.entries = read_entries(self.path)
 
     def find(self, task: Task) -> Result | None:
         """The kept result of a task, if everything that it rests on is as it was."""
@@ -87,7 +89,7 @@ class KeptResults:
             source = read_task(task)
             if not isinstance(source, Source) or entry["text"] != mark_of(source.text):
                 return None
-            if entry["settings"] != _settings_mark(task.settings) or not self._holds(entry["imports"]):
+            if entry["settings"] != settings_mark(task.settings) or not self.imports.hold(entry["imports"]):
                 return None
             findings = tuple(_finding(each) for each in entry["findings"])
             unused = tuple(_finding(each) for each in entry["unused"])
@@ -106,8 +108,8 @@ class KeptResults:
         self.is_changed = True
         self.entries[task.path] = {
             "text": mark_of(source.text),
-            "settings": _settings_mark(task.settings),
-            "imports": [[*question, *self._answer(question)] for question in result.imports],
+            "settings": settings_mark(task.settings),
+            "imports": self.imports.answered(result.imports),
             "findings": [_plain(each) for each in result.findings],
             "unused": [_plain(each) for each in result.unused_suppressions],
             "gaps": [[gap.reason, gap.line, gap.count, gap.kind, gap.path] for gap in result.gaps],
@@ -118,21 +120,29 @@ class KeptResults:
 
     def save(self) -> None:
         """Write what is known, without files that are gone; a folder that cannot be written is no problem."""
-        if not self.is_changed or self.path is None:
-            return
-        present = {path: entry for path, entry in self.entries.items() if os.path.exists(path)}
-        text = json.dumps({"engine": engine_mark(), "entries": present}, separators=(",", ":"))
-        with contextlib.suppress(OSError):
-            kept_folder.prepare(os.path.dirname(self.path))
-            kept_folder.write_sealed(self.path, text.encode())
+        if self.is_changed and self.path is not None:
+            write_entries(self.path, self.entries)
 
-    def _holds(self, imports: list[list[Any]]) -> bool:
+
+class ImportAnswers:
+    """Where the imports of a project lead now."""
+
+    def __init__(self, root: str, most_bytes: int) -> None:
+        self.finder = WorkspaceFinder(root, reader(most_bytes))
+        self.marks: dict[str, str] = {}
+
+    def hold(self, imports: list[list[Any]]) -> bool:
+        """Whether questions that were asked have the answers that were kept with them."""
         return all(
-            self._answer((module, level, importer)) == (path, mark)
+            self.answer((module, level, importer)) == (path, mark)
             for module, level, importer, path, mark in imports
         )
 
-    def _answer(self, question: tuple[str, int, str]) -> tuple[str | None, str | None]:
+    def answered(self, questions: Iterable[Question]) -> list[list[Any]]:
+        """Questions with their answers, to be kept."""
+        return [[*question, *self.answer(question)] for question in questions]
+
+    def answer(self, question: Question) -> tuple[str | None, str | None]:
         """Where an import leads now, and the text there."""
         source = self.finder(*question)
         if source is None:
@@ -172,7 +182,8 @@ def cache_folder(root: str) -> str | None:
     return os.path.join(root, CACHE_FOLDER)
 
 
-def _read(path: str) -> dict[str, Entry]:
+def read_entries(path: str) -> dict[str, Entry]:
+    """What a file of this engine keeps, by path of the file that it is about."""
     try:
         table = json.loads(kept_folder.read_sealed(path) or b"")
         if table["engine"] != engine_mark():
@@ -183,7 +194,17 @@ def _read(path: str) -> dict[str, Entry]:
         return {}
 
 
-def _settings_mark(settings: Settings) -> str:
+def write_entries(path: str, entries: dict[str, Entry]) -> None:
+    """Keep what is known, without files that are gone; a folder that cannot be written is no problem."""
+    present = {about: entry for about, entry in entries.items() if os.path.exists(about)}
+    text = json.dumps({"engine": engine_mark(), "entries": present}, separators=(",", ":"))
+    with contextlib.suppress(OSError):
+        kept_folder.prepare(os.path.dirname(path))
+        kept_folder.write_sealed(path, text.encode())
+
+
+def settings_mark(settings: Settings) -> str:
+    """Changes with every setting that a result depends on."""
     told = [
         settings.select, settings.ignore, sorted(settings.severity.items()), settings.hints, settings.max_megabytes,
         settings.models, facts_mark(settings.facts),

@@ -152,12 +152,13 @@ def _draw(outcome: Outcome, document: dict[str, Any], texts: dict[str, str], tar
         return "no graph was drawn: no fault was found in one" if not isinstance(outcome, CouldNotRun) else ""
     from gradsight.cli.documents import Documents
     from gradsight.cli.graph_picture import dot_of, svg_of
+    from gradsight.session.graph_folding import folded
     from gradsight.session.graphs import draw
     from gradsight.session.verdicts import fault_finding
 
     fault = drawable[0]
     operator = str(fault["evidence"].get("operator", ""))
-    drawing = draw(graph, fault_finding(fault), operator, Documents(given=texts).line)
+    drawing = folded(draw(graph, fault_finding(fault), operator, Documents(given=texts).line))
     try:
         target.write_text(dot_of(drawing) if target.suffix == ".dot" else svg_of(drawing), "utf-8")
     except OSError as error:

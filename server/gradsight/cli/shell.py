@@ -50,7 +50,7 @@ def guarded(command: Callable[[], int]) -> int:
 
         complain(
             f"internal error, a fault of gradsight and not of your code: {type(fault).__name__}: {fault} "
-            f"(how to send it: {ISSUES})",
+            f"(how to report it: {ISSUES})",
             traceback.format_exc(),
         )
         return FAILED

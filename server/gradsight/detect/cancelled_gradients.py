@@ -63,7 +63,7 @@ class CancelledGradients:
             if found is not None:
                 whole, inner, site = found
                 steps = [
-                    Step("made", inner.site, "the other term is made here"),
+                    Step("made", inner.site, "the other term is created here"),
                     Step("needed", fact.run.site, "this backward adds both gradients"),
                     *self.path.call_steps(site),
                 ]

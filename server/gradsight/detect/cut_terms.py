@@ -9,16 +9,20 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import LINEAR, GradientFlow, nodes_behind
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
+from gradsight.model.name_hints import suggests
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
-from gradsight.model.trace import Augmented, Backward, Combined
+from gradsight.model.trace import Applied, Augmented, Backward, Combined
 from gradsight.model.values import Number, Unknown
 
 MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
 """What a tensor is divided by to make it of unit size: its gradient depends on the divisor's."""
 SCALING = {"__mul__", "__rmul__", "__truediv__"}
 COPYING = {"copy", "number", "numpy"}
+WITHOUT_MODE = {"no_grad", "inference"}
+CHOOSING = {"max", "min", "maximum", "minimum", "fmax", "fmin"}
+TAKEN_OUT = {"copy", "data", "detach"}
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference", "op"}
 
 
@@ -36,6 +40,8 @@ class CutTerms:
         """Single numbers without a graph, scaled by something that is not known: a weight of the configuration."""
         self.normalised: list[tuple[Node, Cut, Site]] = []
         """Tensors divided by a number that measures themselves, or scaled by what `math` made of a parameter."""
+        self.chosen: list[tuple[Node, Cut, Site]] = []
+        """The larger or smaller of two, of which one was made of a detached copy of what the other is made of."""
 
     def term_added(self, name: str, left: Tensor, right: Any, result: Any, node: ast.AST) -> None:
         if name not in ("__add__", "__radd__", "__sub__", "__rsub__", "__iadd__", "__isub__"):
@@ -60,9 +66,9 @@ class CutTerms:
                     continue
             elif not isinstance(without, Number):
                 continue
-            for cut in sorted(outermost_of(cuts_of(without)), key=order_of):
-                if cut.kind in TERM_KINDS:
-                    self.terms.append((result.node, cut, self.path.site(node), with_graph))
+            cuts = [cut for cut in outermost_of(cuts_of(without)) if cut.kind in TERM_KINDS]
+            for cut in sorted(blamed_of(cuts), key=order_of):
+                self.terms.append((result.node, cut, self.path.site(node), with_graph))
 
     def derivative_added(self, left: Any, right: Any, result: Tensor, node: ast.AST) -> None:
         """A derivative without a graph beside what it is the derivative of, or beside one with: `u_t - alpha * u_xx`."""
@@ -107,6 +113,24 @@ class CutTerms:
         self.term_added(fact.operator, fact.left, fact.right, fact.result, fact.node)
         self.factor_applied(fact)
 
+    def on_applied(self, fact: Applied) -> None:
+        """`torch.min(ratio.detach() * advantage, ratio.clamp(low, high) * advantage)`: where the first is the smaller, nothing learns."""
+        result, operands = fact.result, [fact.first, *fact.arguments]
+        if fact.name.rpartition(".")[2] not in CHOOSING or not isinstance(result, Tensor):
+            return
+        tensors = list(dict.fromkeys(one for one in operands if isinstance(one, Tensor)))
+        if len(tensors) != 2 or result.node is None:
+            return
+        for with_graph, without in (tensors, tensors[::-1]):
+            if with_graph.needs_grad() is not True or without.needs_grad() is not False:
+                continue
+            behind = nodes_behind(with_graph.edge())
+            self.chosen += [
+                (result.node, cut, self.path.site(fact.node))
+                for cut in sorted(without.cuts, key=order_of)
+                if cut.kind in TAKEN_OUT and cut.source.node is not None and cut.source.node in behind
+            ]
+
     def on_backward(self, fact: Backward) -> None:
         run = fact.run
         if self.terms:
@@ -121,6 +145,22 @@ class CutTerms:
                 ]
                 self.claims.add(
                     "penalty-without-graph", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label
+                )
+        for node, cut, site in self.chosen:
+            if node.walked is ended:
+                steps = [
+                    Step("read", site, "the other side has the same value in the graph"),
+                    Step("needed", ended, "this `backward()` reaches it on one side only"),
+                    *self.path.call_steps(cut.site),
+                ]
+                self.claims.add(
+                    "term-cut",
+                    cut.site,
+                    steps,
+                    cut=cut.kind,
+                    op=cut.op,
+                    source=cut.source.label,
+                    one_side=True,
                 )
         for node, cut, site in self.normalised:
             if node.walked is ended and (
@@ -225,6 +265,20 @@ def outermost_of(cuts: frozenset[Cut]) -> list[Cut]:
     """Those cuts of a value behind which no later one was made: a term that is cut off as a whole had its graph until then."""
     earlier = {other for cut in cuts if cut.source.needs_grad() is True for other in cut.source.cuts}
     return [cut for cut in cuts if cut not in earlier]
+
+
+def blamed_of(cuts: list[Cut]) -> list[Cut]:
+    """Which of the cuts of one term to blame: what was computed with grad mode off, and weights, are meant to be constants.
+
+    They are, where something else of the term was cut off by itself: `log_prob.detach() * advantage.detach()`.
+    """
+    meant = [
+        cut
+        for cut in cuts
+        if cut.kind in WITHOUT_MODE
+        or any(suggests(hint, cut.source.label) for hint in ("weight of a loss", "target"))
+    ]
+    return [cut for cut in cuts if cut not in meant] or cuts
 
 
 def order_of(cut: Cut) -> tuple[int, int, str]:

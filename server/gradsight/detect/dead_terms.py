@@ -12,7 +12,7 @@ import ast
 from typing import Any
 
 from gradsight.detect.claims import Claims
-from gradsight.detect.cut_terms import order_of
+from gradsight.detect.cut_terms import blamed_of, order_of
 from gradsight.detect.gradient_flow import LINEAR, GradientFlow, nodes_behind
 from gradsight.detect.moving_targets import is_log_probability
 from gradsight.detect.path import Path
@@ -111,10 +111,11 @@ class DeadTerms:
         rest = self.run.leaves & self.moved
         within = linear_chain(term.partner.edge())
         found: list[Cut] = []
-        for cut in sorted(term.tensor.cuts, key=order_of, reverse=True):
+        candidates = blamed_of([cut for cut in term.tensor.cuts if cut.kind in KINDS])
+        for cut in sorted(candidates, key=order_of, reverse=True):
             lost = self.flow.leaves_behind(cut) & self.moved
             source = cut.source.node
-            if cut.kind not in KINDS or not lost & rest or source is None:
+            if not lost & rest or source is None:
                 continue
             if (
                 source in within

@@ -128,6 +128,7 @@ class FailedBackwards:
                 op=node.op,
                 loss="",
                 source=tensor.label,
+                refused="save",
             )
 
     # -- freed graphs ------------------------------------------------------------------------------------------------
@@ -166,6 +167,7 @@ class FailedBackwards:
             op=node.op,
             loss=self.path.text_of_target(site),
             how=how,
+            again=first.key == site.key,
         )
 
     def on_walked(self, fact: Walked) -> None:
@@ -307,7 +309,7 @@ class FailedBackwards:
         return cut.kind
 
     def place_of_cut(self, cut: Cut, site: Site) -> Site:
-        """Where to repair a cut: a helper that is meant to run without grad mode is right, calling it for a loss is not."""
+        """Where to repair a cut: a helper that is meant to run with grad mode off is right, calling it for a loss is not."""
         function = cut.site.frame.function
         owner = getattr(function, "name", "")
         if (

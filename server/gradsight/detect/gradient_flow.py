@@ -146,7 +146,7 @@ class GradientFlow:
                 return
 
     def only_applies_what_was_loaded(self, cut: Cut) -> bool:
-        """Whether a model applies a pretrained part of it in a block without grad mode: it takes that part as it is."""
+        """Whether a model applies a pretrained part of it in a block with grad mode off: it takes that part as it is."""
         function, owner = cut.site.frame.function, cut.site.frame.owner
         in_forward = function is not None and function.name == "forward" and owner is not None
         return in_forward and cut.kind == "no_grad" and self.leaves_behind(cut) <= self.loaded
@@ -342,7 +342,7 @@ def is_stand_in(parameter: Tensor) -> bool:
 
 
 def is_an_option(site: Site) -> bool:
-    """Whether the caller asked for it: an argument decides between this block without grad mode and the same with it."""
+    """Whether the caller asked for it: an argument decides between this block with grad mode off and the same with it."""
     function = site.frame.function
     if function is None:
         return False

@@ -2,7 +2,7 @@
 
 *Filled*: a backward reached the leaf.  *Zeroed*: all of it was set to zero after that.  *Dropped*: set to None.
 *Masked*: a part of it was set to zero.  *Assigned*: written by hand with something else.
-*Update by hand*: a leaf that is written without grad mode after its own gradient was read.
+*Update by hand*: a leaf that is written with grad mode off after its own gradient was read.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class GradientWatcher(Protocol):
         """A gradient was written by hand."""
 
     def parameter_moved_by_hand(self, leaf: Tensor) -> None:
-        """A leaf was written without grad mode."""
+        """A leaf was written with grad mode off."""
 
 
 class GradientLedger:

@@ -77,7 +77,7 @@ class IdleOptimizers:
         place = taken.site if elsewhere else optimizer.site
         trail = [
             Step("call", trained[-1].site, "this backward computes gradients for it"),
-            Step("made", optimizer.site, f"`{name}` is made here")
+            Step("made", optimizer.site, f"`{name}` is created here")
             if elsewhere
             else Step("needed", taken.site, "another optimizer steps here"),
         ]

@@ -39,6 +39,7 @@ from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.path import Path
 from gradsight.detect.place_aliases import PlaceAliases
 from gradsight.detect.reads_after_write import ReadsAfterWrite
+from gradsight.detect.recorded_averages import RecordedAverages
 from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_gradients import RefusedGradients
 from gradsight.detect.refused_writes import RefusedWrites
@@ -112,6 +113,7 @@ class Detectors:
             UnusedTerms(path, claims),
             LeftStatistics(path, claims),
             GraphLeaks(path, claims),
+            RecordedAverages(path, claims),
             MovingTargets(path, claims),
             DoubleActivations(path, claims),
             AttributeTypos(path, claims),
@@ -156,16 +158,14 @@ class Detectors:
         return tuple([getattr(listed[place], name) for place in places])
 
     def finish(self) -> None:
-        by_kind = {type(detector): detector for detector in self.listed}
-        for kind in FINISHING:
-            detector = by_kind.get(kind)
-            if detector is not None:
-                try:
-                    detector.finish()
-                except STOPPING:
-                    raise
-                except Exception:
-                    self.failed(detector)
+        looking_back = [detector for detector in self.listed if hasattr(detector, "finish")]
+        for detector in sorted(looking_back, key=lambda one: PLACES.get(type(one), len(PLACES))):
+            try:
+                detector.finish()
+            except STOPPING:
+                raise
+            except Exception:
+                self.failed(detector)
 
     def failed(self, detector: Any) -> None:
         """A fault of ours in one detector: it hears no more of this path, and the report has a gap where it fell silent."""
@@ -183,7 +183,8 @@ FINISHING = (
     LayersInForward, GradientFlow, DeadTerms, CutFeatures, ZeroFeatures, MovingTargets, FrozenParameters, MisplacedClipping, TrainingProtocol, GradientHooks, ModuleAliases, GraphLeaks, Registration, UntrainedParameters, UndoneFreezes, UnusedLayers, IdleOptimizers,
     RecordedWrites, LeftStatistics, UnusedTerms,
 )  # fmt: skip
-"""Who looks back first: a step without a backward is not worth a word where something else was found."""
+"""Who looks back first: a step without a backward is not worth a word where something else was found.  The others follow."""
+PLACES = {kind: place for place, kind in enumerate(FINISHING)}
 
 
 Hearing = tuple[str, tuple[int, ...]]

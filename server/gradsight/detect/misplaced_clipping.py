@@ -21,6 +21,7 @@ from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import tensors_in
 
+BACKWARDS = ("backward", "differentiate")
 BY_HAND = {"clamp_", "clip_", "clamp_min_", "clamp_max_", "div_", "mul_", "nan_to_num_"}
 """Writes that limit or scale a gradient where it is."""
 
@@ -87,13 +88,13 @@ class MisplacedClipping:
             (action for action in reversed(log[: clip.position]) if self.concerns(action, clip)), None
         )
         after = [action for action in log[clip.position :] if self.concerns(action, clip)]
-        if before is not None and before.verb == "backward":
+        if before is not None and before.verb in BACKWARDS:
             return "", None
         if before is not None and before.verb == "step":
             is_over = not after or after[0].verb == "zero"
             return ("late", before) if is_over and self.has_backward(log[: clip.position]) else ("", None)
         cleared = bool(before is None and after and after[0].verb == "zero")
-        run = after[cleared] if len(after) > cleared and after[cleared].verb == "backward" else None
+        run = after[cleared] if len(after) > cleared and after[cleared].verb in BACKWARDS else None
         if run is None:
             return "", None
         is_used = any(action.verb == "step" for action in after) or any(
@@ -102,7 +103,7 @@ class MisplacedClipping:
         return ("early", run) if is_used else ("", None)
 
     def concerns(self, action: Action, clip: Clip) -> bool:
-        if action.verb == "backward":
+        if action.verb in BACKWARDS:
             return not action.leaves or any(leaf in clip.tensors for leaf in action.leaves)
         if action.verb not in ("step", "zero"):
             return False
@@ -113,7 +114,7 @@ class MisplacedClipping:
         return bool(clip.tensors & {tensor for _, tensor in self.path.tensors_of(subject, "parameter")})
 
     def has_backward(self, actions: list[Action]) -> bool:
-        return any(action.verb == "backward" for action in actions)
+        return any(action.verb in BACKWARDS for action in actions)
 
 
 MOST_CLIPS = 200

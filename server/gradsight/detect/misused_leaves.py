@@ -74,12 +74,15 @@ class MisusedLeaves:
             # A base class, or a model of the caller's, has parameters elsewhere.
             return
         tensor = fact.tensor
-        steps = [Step("made", tensor.site, "made here, and in two groups")] if tensor is not None else []
+        steps = (
+            [Step("made", tensor.site, "created here, and put into two groups")] if tensor is not None else []
+        )
         name = tensor.label if tensor is not None else ""
         self.claims.add("optimizer-refused", fact.site, steps, target=name, reason=fact.reason)
 
     def on_function_refused(self, fact: FunctionRefused) -> None:
-        steps = [Step("made", fact.applied, "the object is made here")]
+        what = "the object is created here" if fact.reason == "instance" else "the function is applied here"
+        steps = [Step("made" if fact.reason == "instance" else "call", fact.applied, what)]
         self.claims.add("function-refused", fact.site, steps, cls=fact.name, reason=fact.reason)
 
     def on_iterator_exhausted(self, fact: IteratorExhausted) -> None:

@@ -21,7 +21,7 @@ from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, NameRead, StateLoaded, Stepped
-from gradsight.model.values import Instance, Layer, tensors_in
+from gradsight.model.values import Instance, Layer, Unknown, tensors_in
 
 KIND = "model-not-copied"
 
@@ -53,8 +53,17 @@ class ModuleAliases:
         self.aliases: list[ModuleAlias] = []
 
     def on_assigned(self, fact: Assigned) -> None:
-        origin = fact.statement.value
+        origin, (first, *_) = fact.statement.value, fact.statement.targets
         how = "name"
+        if isinstance(origin, ast.Tuple) and isinstance(first, ast.Tuple):
+            # `best, best_model = loss, model`
+            if len(origin.elts) == len(first.elts) and len(self.aliases) <= MOST_ALIASES:
+                for target, value in zip(first.elts, origin.elts):
+                    if isinstance(target, (ast.Name, ast.Attribute)) and isinstance(
+                        value, (ast.Name, ast.Attribute)
+                    ):
+                        self.note(target, value, how, fact.statement)
+            return
         if isinstance(origin, ast.Call):
             if not is_shallow_copy(origin):
                 self.note_copy(fact.statement.targets)
@@ -75,7 +84,11 @@ class ModuleAliases:
 
     def note(self, target: ast.expr, origin: ast.expr, how: str, node: ast.AST) -> None:
         module = value_of_target(self.path, target)
-        if not isinstance(module, (Instance, Layer)) or module.module is None:
+        if type(module) is Unknown:
+            # What it is, the program may show later: it is a module if it is trained.
+            if module.hint or module.tensor is not None or not suggests("copy", last_word(target)):
+                return
+        elif not isinstance(module, (Instance, Layer)) or module.module is None:
             return
         if value_of_target(self.path, origin) is not module or last_word(target) == last_word(origin):
             return
@@ -88,7 +101,7 @@ class ModuleAliases:
     def on_state_loaded(self, fact: StateLoaded) -> None:
         """`target.load_state_dict(policy.state_dict())`, where both are one."""
         for alias in self.aliases:
-            if alias.module is fact.module:
+            if self.path.module_behind(alias.module) is fact.module:
                 own = {tensor for _, tensor in self.path.tensors_of(fact.module, "parameter")}
                 sources = {leaf_behind(tensor) for tensor in tensors_in(fact.state)} - {None}
                 if sources and sources <= own and self.is_still_one(alias):
@@ -99,7 +112,10 @@ class ModuleAliases:
         for alias in self.aliases:
             if alias.stepped is None:
                 moved = set(self.path.parameters_of(fact.optimizer)) if moved is None else moved
-                if any(tensor in moved for _, tensor in self.path.tensors_of(alias.module, "parameter")):
+                module = self.path.module_behind(alias.module)
+                if isinstance(module, (Instance, Layer)) and any(
+                    tensor in moved for _, tensor in self.path.tensors_of(module, "parameter")
+                ):
                     alias.stepped = fact.site
 
     def on_name_read(self, fact: NameRead) -> None:

@@ -15,7 +15,7 @@ import builtins
 from collections.abc import Iterable
 
 from gradsight.interp.path_state import Arm, Decision
-from gradsight.interp.paths.roles import OPTIMIZER, is_scheduler_name, key_of, last_part, may_clear
+from gradsight.interp.paths.roles import OPTIMIZER, SCALER, is_scheduler_name, key_of, last_part, may_clear
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.name_hints import BY_NAME, suggests
@@ -103,9 +103,16 @@ def said_in(part: ast.AST) -> frozenset[str]:
                 said.add(CALLED)
             if name in OPTIMIZERS or suggests(OPTIMIZER, name) or "freez" in name.lower():
                 said.add(MADE)
-            if may_clear(name) and not is_scheduler_name(key_of(getattr(node.func, "value", None))):
+            if may_clear(name) and not only_steps(name, key_of(getattr(node.func, "value", None))):
                 said.add(CLEARED)
             keys = [key_of(one) for one in [*node.args, *(keyword.value for keyword in node.keywords)]]
             if any(key and BY_NAME[OPTIMIZER].search(last_part(key)) for key in keys):
                 said.add(GIVEN)
     return frozenset(said)
+
+
+def only_steps(method: str, owner: str) -> bool:
+    """`scheduler.step()`, `optimizer.step()`, `scaler.step(optimizer)`: none of them clears."""
+    return is_scheduler_name(owner) or (
+        method == "step" and any(suggests(role, last_part(owner)) for role in (OPTIMIZER, SCALER))
+    )

@@ -29,7 +29,10 @@ class Path(Protocol):
     grad_mode: bool
     mode_site: Site | None
     ended_early: bool
+    ended_at: Site | None
+    """Where the last piece of work was left before its end: the path, or a part that it made."""
     gradients_unknown: bool
+    gradients_hooked: bool
     graph_escaped: bool
     last_inference: int
     unheard: bool
@@ -78,6 +81,8 @@ class Path(Protocol):
     def tensors_of(self, module: Any, kind: str) -> Iterable[tuple[str, Tensor]]: ...
 
     def modules_in(self, module: Any) -> list[tuple[str, Any]]: ...
+
+    def module_behind(self, value: Any) -> Any: ...
 
     def mapping_key(self, key: Any) -> Any: ...
 

@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_flow import is_stand_in
 from gradsight.detect.path import Path
 from gradsight.detect.wording import quoted_write
 from gradsight.interp.syntax import mentions_attribute, statement_around
@@ -243,6 +244,9 @@ class ReadsAfterWrite:
                 storage = tensor.storage
                 if storage.stores is None or not storage.writes or tensor.grad_of is not None:
                     continue
+                if is_stand_in(tensor.root()):
+                    # It stands for all parameters of a module, and each entry is another of them.
+                    continue
                 key = (storage, repr(tensor.region))
                 if key not in seen:
                     seen[key] = tensor
@@ -304,6 +308,7 @@ class ReadsAfterWrite:
             or len(same) < 2
             or len(stores) != len(same)
             or tensor.grad_of is not None
+            or is_stand_in(tensor.root())
         ):
             return
         own, newest = stores[same.index(index % len(owner.items))], stores[-1]

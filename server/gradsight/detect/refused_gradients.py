@@ -11,8 +11,8 @@ MADE = {
     "integer": "holds integers from here on",
     "result": "computed here, from tensors that require grad",
     "inference": "created here, in inference mode",
-    "retain": "made here, without `requires_grad`",
-    "hook": "made here, without `requires_grad`",
+    "retain": "created here, without `requires_grad`",
+    "hook": "created here, without `requires_grad`",
     "accumulated": "computed here, so it is not a leaf",
 }
 
@@ -45,7 +45,7 @@ class RefusedGradients:
         self.claims.add(
             "gradient-refused",
             fact.site,
-            [Step("made", made, "the tensor is made here"), *self.path.call_steps(fact.site)],
+            [Step("made", made, "the tensor is created here"), *self.path.call_steps(fact.site)],
             target=tensor.label,
             reason=fact.reason,
             how=fact.how,

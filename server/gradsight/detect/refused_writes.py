@@ -77,14 +77,14 @@ class RefusedWrites:
     def tensor_resized(self, fact: WriteRefused) -> None:
         text = self.path.text_of_target(fact.site) or fact.tensor.label
         steps = [
-            Step("made", fact.other.site, "made here, and requires grad"),
+            Step("made", fact.other.site, "created here, and requires grad"),
             *self.path.call_steps(fact.site),
         ]
         self.claims.add("leaf-written", fact.site, steps, op=fact.op, target=text, leaf=text, resized=True)
 
     def written_in_transform(self, fact: WriteRefused) -> None:
         text = self.path.text_of_target(fact.site) or fact.tensor.label
-        steps = [Step("made", fact.other.site, "made here, outside of what the transform follows")]
+        steps = [Step("made", fact.other.site, "created here, outside of what the transform follows")]
         steps += self.path.call_steps(fact.site)
         self.claims.add(
             "written-in-transform", fact.site, steps, op=fact.op, target=text, transform=fact.transform
@@ -94,21 +94,28 @@ class RefusedWrites:
         made, text = fact.tensor.inference_site, self.path.text_of_target(fact.site)
         steps = [Step("made", made, "created here in inference mode")] if made is not None else []
         self.claims.add(
-            "backward-without-graph", fact.site, steps, cut="inference", op=fact.op, loss=text, source=text
+            "backward-without-graph",
+            fact.site,
+            steps,
+            cut="inference",
+            op=fact.op,
+            loss=text,
+            source=text,
+            refused="write",
         )
 
     def shared_memory_written(self, fact: WriteRefused) -> None:
         target, view = fact.tensor, ""
         text = self.path.text_of_target(fact.site)
-        told = "the view is made without grad mode here"
+        told = "the view is created here, with grad mode off"
         if fact.reason == "many":
             view, told = target.one_of_many, views_made_by(target)
             if view.startswith("register_"):
                 text = target.label or "the result"
         elif fact.reason == "detach":
-            told = "the view is made here"
+            told = "the view is created here"
         elif fact.reason == "operands":
-            told = "the overlapping tensor is made here"
+            told = "the overlapping tensor is created here"
         elif fact.reason == "overlap":
             view = target.overlapping
             told = f"`{view}` makes several elements share memory here"

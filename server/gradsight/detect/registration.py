@@ -14,7 +14,7 @@ from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.syntax import remembered, statement_around
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Tensor
+from gradsight.model.tensors import Edge, Tensor
 from gradsight.model.trace import AttributeSet
 from gradsight.model.values import (
     ClassValue,
@@ -24,9 +24,8 @@ from gradsight.model.values import (
     Seq,
 )
 
-CONVERTING = {"to", "_to_copy", "double", "half", "float", "bfloat16", "type", "cuda", "cpu"}
-"""What makes another tensor of a parameter where the type or the device is another one."""
-
+MOST_STEPS = 16
+"""How far back what an attribute was computed from is looked for."""
 REGISTERING = {"add_module", "register_module", "setattr", "__setattr__", "_modules", "__dict__", "vars"}
 """How a text can register what it keeps in a container."""
 
@@ -102,7 +101,9 @@ class Registration:
     def hidden_in(self, value: Any, registered: set[int], owner: Instance) -> Any:
         """A module or parameter made by the owner itself, inside a plain container."""
         if isinstance(value, Tensor):
-            hides = self.is_own_leaf(value, owner) or self.is_converted_parameter(value, owner)
+            hides = self.is_own_leaf(value, owner) or self.is_computed_from_parameter(
+                value, registered, owner
+            )
             return value if not value.is_parameter and hides else None
         if isinstance(value, Instance) and value.module is None:
             return self.trained_inside(value, registered, owner)
@@ -142,17 +143,30 @@ class Registration:
             for _, tensor in self.path.tensors_of(item, "parameter")
         ]
 
-    def is_converted_parameter(self, tensor: Tensor, owner: Instance) -> bool:
-        """`self.scale = nn.Parameter(t).to(dtype)`: the result is computed from a parameter, and is none itself."""
-        node = tensor.node
-        if node is None or node.op not in CONVERTING or len(node.inputs) != 1:
-            return False
-        source = node.inputs[0]
+    def is_computed_from_parameter(self, tensor: Tensor, registered: set[int], owner: Instance) -> bool:
+        """`self.scale = nn.Parameter(t).to(dtype)`: the result is computed from a parameter that nobody knows, and is none itself."""
+        leaves: list[Tensor] = []
+        todo: list[Edge] = [tensor.node] if tensor.node is not None else []
+        for _ in range(MOST_STEPS):
+            if not todo:
+                break
+            edge = todo.pop()
+            if isinstance(edge, Tensor):
+                leaves.append(edge)
+            elif edge.open:
+                return False
+            else:
+                todo += edge.inputs
         return (
-            isinstance(source, Tensor)
-            and source.is_parameter
-            and source not in self.replaced.made_at
-            and self.made_by(source.site, owner, "__init__")
+            not todo
+            and bool(leaves)
+            and all(
+                leaf.is_parameter
+                and id(leaf) not in registered
+                and leaf not in self.replaced.made_at
+                and self.made_by(leaf.site, owner, "__init__")
+                for leaf in leaves
+            )
         )
 
     def is_own_leaf(self, tensor: Tensor, owner: Instance) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
@@ -24,13 +24,25 @@ from gradsight.model.trace import (
 from gradsight.model.values import MISSING, Instance, Layer, tensors_in
 
 
+class LateParameter(NamedTuple):
+    """Parameters that came to a module of which an optimizer holds others."""
+
+    optimizer: Optimizer
+    place: Site
+    fresh: list[Tensor]
+    name: str
+    lazy: bool
+    owner: Any
+    """The module; None where a container was changed."""
+
+
 class ReplacedParameters:
     """Old parameters in the optimizer, new ones in the model."""
 
     def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
         self.claims = claims
-        self.replacements: list[tuple[Optimizer, Site, list[Tensor], str, bool]] = []
+        self.replacements: list[LateParameter] = []
         self.retired: set[Tensor] = set()
         """Parameters that gave their place in a module to others."""
         self.made_at: dict[Tensor, tuple[int, Site]] = {}
@@ -59,7 +71,7 @@ class ReplacedParameters:
             else self.parameters_in(old)
         )
         since = self.handed_over.get(owner) if lazy else None
-        self.parameters_arrived(self.parameters_in(value), gone, name, lazy, node, since)
+        self.parameters_arrived(self.parameters_in(value), gone, name, lazy, node, since, owner)
 
     def on_gave_up(self, fact: GaveUp) -> None:
         for value in fact.values:
@@ -89,6 +101,7 @@ class ReplacedParameters:
         lazy: bool,
         node: ast.AST,
         since: int | None = None,
+        owner: Any = None,
     ) -> None:
         """Parameters that join or replace some that an optimizer holds; those made of a graph are another fault.
 
@@ -105,7 +118,8 @@ class ReplacedParameters:
                 new = [tensor for tensor in fresh if tensor not in held]
                 wraps = len(new) < len(fresh)
                 if new:
-                    self.replacements.append((optimizer, self.path.site(node), new, name, lazy or wraps))
+                    place = self.path.site(node)
+                    self.replacements.append(LateParameter(optimizer, place, new, name, lazy or wraps, owner))
 
     def parameters_in(self, value: Any) -> list[Tensor]:
         if isinstance(value, (Layer, Instance)) and value.module is not None:
@@ -120,17 +134,20 @@ class ReplacedParameters:
         optimizer, site = fact.optimizer, fact.site
         if self.replacements:
             held = {tensor for other in self.path.optimizers for tensor in self.path.parameters_of(other)}
-            for owner, place, fresh, name, lazy in self.replacements:
+            for arrived in self.replacements:
+                fresh = arrived.fresh
                 if (
-                    owner is not optimizer
+                    arrived.optimizer is not optimizer
                     or any(tensor in held for tensor in fresh)
                     or self.retired.issuperset(fresh)
+                    or (arrived.lazy and getattr(arrived.owner, "open", False))
                 ):
+                    # Who makes a module to its end may make another optimizer for what came late.
                     continue
-                if lazy and not any(tensor in self.path.live_gradient_ticks for tensor in fresh):
+                if arrived.lazy and not any(tensor in self.path.live_gradient_ticks for tensor in fresh):
                     continue
                 self.claims.explained.update(fresh)
-                self.parameters_not_held(optimizer, place, site, name, lazy)
+                self.parameters_not_held(optimizer, arrived.place, site, arrived.name, arrived.lazy)
 
     def parameters_not_held(
         self, optimizer: Optimizer, place: Site, step: Site, name: str, lazy: bool

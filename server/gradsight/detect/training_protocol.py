@@ -41,10 +41,12 @@ class TrainingProtocol:
         self.last_read: Action | None = None
 
     def finish(self) -> None:
-        if not self.path.gradients_unknown:
+        if not self.path.gradients_hooked:
             for optimizer in self.path.optimizers:
                 self.conclude_optimizer(optimizer)
+        if not self.path.gradients_unknown:
             self.conclude_updates()
+        self.conclude_order()
         self.conclude_schedulers()
 
     # -- optimizers --------------------------------------------------------------------------------------------------
@@ -71,14 +73,22 @@ class TrainingProtocol:
             for action in self.path.log
             if action.verb == "backward" and self.touches(action, parameters)
         ]
+        is_all_known = self.path.knows_all_parameters(optimizer) and not self.path.gradients_unknown
         if not backwards:
-            if self.path.knows_all_parameters(optimizer):
+            if is_all_known or self.are_idle(parameters):
                 self.conclude_no_backward(optimizer, steps[0], parameters)
             return
         self.claims.granted.update(("step-without-backward", step.site.key) for step in steps)
+        # A backward that may have reached more than is known clears nothing.
         self.conclude_clearing(steps, backwards, parameters)
-        if self.path.knows_all_parameters(optimizer):
+        if is_all_known:
             self.conclude_foreign(optimizer, steps, backwards)
+
+    def are_idle(self, parameters: set[Tensor]) -> bool:
+        """Whether nothing but the optimizer was ever given these: no backward reaches them, however much of its graph is open."""
+        return not parameters & self.ledger.used and not self.path.escaped_between(
+            parameters, 0, self.path.tick
+        )
 
     def conclude_no_backward(self, optimizer: Optimizer, step: Action, parameters: set[Tensor]) -> None:
         if any(parameter in self.path.gradient_ticks for parameter in parameters) or self.path.ended_early:
@@ -125,15 +135,17 @@ class TrainingProtocol:
         return next((site for name, site in self.path.named_methods if name == method), None)
 
     def has_backward_not_taken(self, site: Site) -> bool:
-        """Whether the text around the step holds a backward that this path went past."""
+        """Whether the text around the step holds a backward that this path went past, and that may go with the step."""
         function = site.frame.function
         body = function.node.body if function is not None else site.unit.tree
+        statements = list(own_statements(body if isinstance(body, list) else []))
         taken = {action.site.node for action in self.path.log if action.verb == "backward"}
         return any(
             isinstance(statement, ast.Expr)
             and called_attribute(statement.value) == "backward"
             and statement.value not in taken
-            for statement in own_statements(body if isinstance(body, list) else [])
+            and not are_exclusive(statement.value, site.node, statements)
+            for statement in statements
         )
 
     def has_backward_in_class(self, site: Site) -> bool:
@@ -172,6 +184,27 @@ class TrainingProtocol:
                 "gradients-never-cleared", self.named_only("zero_grad") or runs[-1].site, steps_on
             )
             return
+
+    def conclude_order(self) -> None:
+        """An optimizer is cleared and stepped, and only then the loss that is an argument is differentiated."""
+        log = [
+            action for action in self.path.log if action.verb in ("zero", "step", "backward", "differentiate")
+        ]
+        for cleared, step, run in zip(log, log[1:], log[2:]):
+            if (cleared.verb, step.verb, run.verb) != ("zero", "step", "differentiate"):
+                continue
+            optimizer = step.subject
+            if cleared.subject is not optimizer or optimizer.escaped or run.site.frame is not step.site.frame:
+                continue
+            self.claims.add(
+                "step-without-backward",
+                step.site,
+                [
+                    Step("written", cleared.site, "the gradients are cleared here"),
+                    Step("made", run.site, "and are computed only here"),
+                ],
+                frozen=False,
+            )
 
     def conclude_updates(self) -> None:
         """Leaves that are updated by hand, round after round, by gradients that nobody clears."""
@@ -398,9 +431,10 @@ class TrainingProtocol:
                 # A part that is used as it is, and learns nothing.
                 continue
             earlier = any(tick < action.tick for tick in stepped)
-            # Who switches an unknown model back and forth says that its mode counts.
-            is_switched = "stand in" in getattr(action.subject, "options", ()) and any(
-                one.verb == "train" and one.subject is action.subject for one in switches
+            # Who switches an unknown model says that its mode counts; what it was trained in before was the other one.
+            is_switched = "stand in" in getattr(action.subject, "options", ()) and (
+                self.was_trained_before(action, switches, stepped)
+                or any(one.verb == "train" and one.subject is action.subject for one in switches)
             )
             sensitive = is_switched or any(
                 knows_mode(inner) and not self.is_frozen(inner)
@@ -415,6 +449,17 @@ class TrainingProtocol:
                     target=self.path.text_of_target(action.site),
                 )
             return
+
+    def was_trained_before(self, action: Action, switches: list[Action], stepped: list[int]) -> bool:
+        """Whether steps were taken before the first `eval()`: who calls it at the top of each epoch may mean it."""
+        first, begun = action.tick, -1
+        for one in reversed(switches):
+            if one.subject is action.subject:
+                if one.verb == "train":
+                    begun = one.tick
+                    break
+                first = one.tick
+        return any(begun < tick < first for tick in stepped)
 
     def is_frozen(self, module: Any) -> bool:
         """Whether a module has parameters of which none learns: in eval mode it stays all as it is."""
@@ -454,6 +499,21 @@ class TrainingProtocol:
                     [Step("needed", after.site, "the optimizer takes its first step only here")],
                 )
             return
+
+
+def are_exclusive(one: ast.AST, other: ast.AST, statements: list[ast.stmt]) -> bool:
+    """Whether two places stand in the two arms of one of these conditions: nobody comes by both of them at once."""
+    return any(
+        (one in taken and other in passed) or (other in taken and one in passed)
+        for taken, passed in (
+            (
+                [part for each in node.body for part in syntax_parts(each)],
+                [part for each in node.orelse for part in syntax_parts(each)],
+            )
+            for node in statements
+            if isinstance(node, ast.If) and node.orelse
+        )
+    )
 
 
 def steps_in_rhythm(node: ast.AST) -> bool:

@@ -7,7 +7,7 @@ from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Backward, Declared, Frozen, Used
+from gradsight.model.trace import Backward, Declared, Frozen, StandInApplied, Used
 
 
 class Freeze:
@@ -47,6 +47,10 @@ class UndoneFreezes:
             for value in fact.arguments.values():
                 if type(value) is Tensor:
                     self.idle.pop(value, None)
+
+    def on_stand_in_applied(self, fact: StandInApplied) -> None:
+        for tensor in fact.parameters:
+            self.idle.pop(tensor, None)
 
     def on_backward(self, fact: Backward) -> None:
         """A backward went past what is frozen: that is what it was frozen for."""

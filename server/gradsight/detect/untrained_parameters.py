@@ -23,8 +23,9 @@ from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.paths.roles import is_follower_name, words_in_common
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.training import Action
-from gradsight.model.events import Step
+from gradsight.model.events import PARAMETERS_OF, Step
 from gradsight.model.library_objects import Optimizer
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor, leaves_of
 from gradsight.model.trace import Copied, DataAssigned, GaveUp, GradRead, StateLoaded, Wrote
@@ -82,6 +83,8 @@ class UntrainedParameters:
         self.replaced = replaced
         self.kept: set[Tensor] = set()
         """Parameters whose values somebody put there, or that are moved by hand."""
+        self.maybe_frozen: set[Tensor] = set()
+        """Parameters that code which is not known was given to switch off their gradients."""
         self.copies: set[Tensor] = set()
         """Parameters that were given the values of others of the program."""
         self.read_at: dict[Any, set[Tensor]] = {}
@@ -116,17 +119,20 @@ class UntrainedParameters:
                     self.copies.add(tensor)
 
     def on_gave_up(self, fact: GaveUp) -> None:
-        """Code that is not known may load the weights of a module that it is given."""
+        """Code that is not known may load the weights of a module that it is given, or freeze them: then its name says so."""
         for value in fact.values:
             if isinstance(value, (Instance, Layer)) and value.module is not None:
-                self.kept.update(tensor for _, tensor in self.path.tensors_of(value, "parameter"))
+                given = [tensor for _, tensor in self.path.tensors_of(value, "parameter")]
+                self.kept.update(given)
+                if suggests("freezes", fact.reason):
+                    self.maybe_frozen.update(given)
 
     # -- at the end --------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
         path = self.path
         optimizers = path.optimizers
-        if not optimizers or (path.ended_early and self.may_make_more()):
+        if not optimizers or (path.ended_at is not None and self.may_make_more()):
             return
         if any(
             event.kind in TELLING or event.names.get("cut") == "parameter" for event in self.claims.events
@@ -169,7 +175,7 @@ class UntrainedParameters:
     def is_known(self, optimizer: Optimizer) -> bool:
         """Whether the making of the optimizer shows what it holds: one that is not seen, or got groups later, may hold more."""
         return (
-            optimizer.path != "torch.optim.Optimizer"
+            (optimizer.path != "torch.optim.Optimizer" or optimizer.shows_all)
             and not optimizer.escaped
             and not optimizer.extended
             and (self.path.knows_all_parameters(optimizer) or bool(optimizer.rest_of))
@@ -183,7 +189,7 @@ class UntrainedParameters:
         return self.path.ever_held_by(optimizer) | rest
 
     def may_make_more(self) -> bool:
-        """Whether the text makes optimizers that a path left before its end has not come to."""
+        """Whether the text makes optimizers that a path has not come to, because it or a part of it was left before its end."""
         made = {one.site.node for one in self.path.optimizers if one.site is not None}
         texts = {one.site.unit for one in self.path.optimizers if one.site is not None}
         return any(
@@ -222,7 +228,7 @@ class UntrainedParameters:
     def is_forgotten(self, leaf: Tensor) -> bool:
         if not leaf.is_parameter or leaf.requires_grad is not True:
             return False
-        if leaf.frozen_at is not None or leaf in self.replaced.maybe_earlier:
+        if leaf.frozen_at is not None or leaf in self.replaced.maybe_earlier or leaf in self.maybe_frozen:
             return False
         record = self.ledger.records.get(leaf)
         return record is not None and record.state not in ("assigned", "masked")
@@ -253,15 +259,17 @@ class UntrainedParameters:
 
     def weight(self, missed: Missed) -> tuple[int, int]:
         """What is told first: where more is left out, then by the optimizer's name."""
-        is_named = missed.home is not None
-        return len(missed.lost), self.words_shared(missed.optimizer, missed.home) if is_named else 0
+        if missed.home is None:
+            return len(missed.lost), 0
+        parts = [name for name, _ in missed.lost]
+        return len(missed.lost), self.words_shared(missed.optimizer, missed.home, parts)
 
     def report(self, missed: Missed) -> None:
         left, site, home = missed.left, missed.optimizer.site, missed.home
         if site is None:
             return
         if home is None:
-            name, how, count = missed.lost[0][1].label.removesuffix("'s parameters"), "whole", 1
+            name, how, count = missed.lost[0][1].label.removesuffix(PARAMETERS_OF), "whole", 1
         else:
             spoken, count = self.name_of(home, site), len(missed.lost)
             if is_of_library(home) and count < len(missed.owned):
@@ -303,7 +311,10 @@ class UntrainedParameters:
             return at_step
         if doubled:
             # Of two that hold the same, the one whose name has most in common with what is left out, or else the later one.
-            return max(reversed(doubled), key=lambda one: self.words_shared(one, home))
+            parts = [
+                name for name, tensor in self.path.tensors_of(home, "parameter") if tensor in left.parameters
+            ]
+            return max(reversed(doubled), key=lambda one: self.words_shared(one, home, parts))
         if idle:
             return idle[-1]
         if self.kept.issuperset(owned & set(left.parameters)) and not any(
@@ -342,8 +353,8 @@ class UntrainedParameters:
         held = {one for one in self.held_by(optimizer) if one in self.replaced.made_at or is_stand_in(one)}
         return bool(not lost & self.kept and held & left.run.leaves and is_held_to_data(left.run, lost))
 
-    def words_shared(self, optimizer: Optimizer, home: Any) -> int:
-        """How many words the names of an optimizer and a module share: it breaks a tie."""
+    def words_shared(self, optimizer: Optimizer, home: Any, parts: list[str] | None = None) -> int:
+        """How many words the names of an optimizer and a module, or parts of it, share: it breaks a tie."""
         site: Site | None = optimizer.site
         if site is None:
             return 0
@@ -351,7 +362,8 @@ class UntrainedParameters:
         if isinstance(site.frame.receiver, Instance):
             known.update(site.frame.receiver.attributes)
         own = next((name for name, value in known.items() if value is optimizer), "")
-        return len(words_in_common(own, self.name_of(home, site)))
+        names = [self.name_of(home, site), *{name.partition(".")[0] for name in parts or ()}]
+        return max(len(words_in_common(own, name)) for name in names)
 
     def holds_a_twin(self, left: LeftOut, home: Any, optimizer: Optimizer) -> bool:
         """Whether the same loss trains another module of the same class, and the optimizer holds that one."""
@@ -431,8 +443,7 @@ class UntrainedParameters:
             )
         ]
         listed = [part_of(home, part) for part in whole or [name for name, _ in lost]]
-        text = ", ".join(listed[:2]) + (f" and {len(listed) - 2} more" if len(listed) > 2 else "")
-        return text, "part"
+        return ", ".join(listed), "part"
 
     def name_of(self, home: Any, optimizer: Site) -> str:
         """How the code that makes the optimizer names a module."""

@@ -24,12 +24,13 @@ class UnusedInputs:
 
     def check_in_graph(self, outputs: list[Tensor], wanted: Tensor, site: Site) -> None:
         """autograd.grad refuses a tensor that the output does not depend on, or that needs no gradient."""
-        if wanted.needs_grad() is False and not wanted.cuts:
+        if wanted.needs_grad() is False:
             self.claims.add(
                 "grad-of-unused",
                 site,
                 [Step("made", wanted.site, "created here, without `requires_grad`")],
                 target=wanted.label,
+                needs_none=True,
             )
         if wanted.needs_grad() is not True:
             return

@@ -12,8 +12,12 @@ LONGEST = 26
 
 
 def code_at(site: Site) -> str:
-    """What stands at a place: `gate *= …`, `h[t] = …`, `x.add_(1)`."""
-    node = site.node
+    """What stands at a place."""
+    return code_of(site.node)
+
+
+def code_of(node: ast.AST) -> str:
+    """A piece of code: `gate *= …`, `h[t] = …`, `x.add_(1)`."""
     if isinstance(node, ast.AugAssign):
         start = f"{target_text(node.target)} {SYMBOLS[type(node.op)]}= "
         return with_rest(start, short_text(node.value))
@@ -26,10 +30,21 @@ def code_at(site: Site) -> str:
         if len(whole) <= LONGEST:
             return whole
         called = short_text(node.func)
-        if len(called) > LONGEST - 4 and isinstance(node.func, ast.Attribute):
-            called = f"….{node.func.attr}"
-        return f"{clipped(called)}({'…' if node.args or node.keywords else ''})"
+        rest = whole[len(called) :] if whole.startswith(called) else ""
+        dots = "(…)" if node.args or node.keywords else "()"
+        ends = _ends(node.func)
+        forms = [f"{end}{rest}" for end in ends if rest] + [f"{end}{dots}" for end in (called, *ends)]
+        return next((form for form in forms if len(form) <= LONGEST), f"{clipped(called)}{dots}")
     return clipped(short_text(node)) if isinstance(node, ast.expr) else ""
+
+
+def _ends(node: ast.expr) -> list[str]:
+    """The ends of a chain of attributes, the longest first: `….weight.data.mul_`, `….data.mul_`, `….mul_`."""
+    names: list[str] = []
+    while isinstance(node, ast.Attribute):
+        names.insert(0, node.attr)
+        node = node.value
+    return [f"….{'.'.join(names[start:])}" for start in range(len(names))]
 
 
 def operator_of(node: Node) -> str:

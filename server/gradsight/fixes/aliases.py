@@ -10,11 +10,22 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gradsight.fixes.names import own_nodes, parameters
+from gradsight.fixes.names import (
+    arguments,
+    attributes_in,
+    is_name,
+    is_read,
+    last_name,
+    names_in,
+    own_nodes,
+    parameters,
+)
 from gradsight.fixes.sharing import roots
-from gradsight.fixes.tree import LOOPS, Scope, Tree
+from gradsight.fixes.tree import FORS, FUNCTIONS, LOOPS, WITHS, Scope, Tree
 
 PARTS = frozenset("chunk split split_with_sizes tensor_split unbind hsplit vsplit dsplit".split())
+WATCHES = frozenset("retain_grad register_hook register_post_accumulate_grad_hook".split())
+"""What hangs on a tensor itself: a new one would not have it."""
 STORES = frozenset("append appendleft add insert extend put setdefault update".split())
 
 
@@ -55,23 +66,12 @@ def standing(
     around = _trace_back(tree, name, write, scope, since, result)
     _look_for_holders(tree, scope, write, name, since, around, is_spared, result)
     for known in since:
-        if _is_watched(scope, known):
+        if attributes_in(scope, of=known) & WATCHES:
             _note(result, f"{known} has a hook, or keeps its gradient")
     for other in sorted(since.keys() - {name}):
         if is_read_after(tree, other, write, scope):
             _note(result, f"{other} shares its memory and is read later")
     return result
-
-
-def _is_watched(scope: Scope, name: str) -> bool:
-    """Whether something hangs on the tensor itself that a new one would not have."""
-    return any(
-        isinstance(node, ast.Attribute)
-        and node.attr in ("retain_grad", "register_hook", "register_post_accumulate_grad_hook")
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
-        for node in ast.walk(scope)
-    )
 
 
 def _trace_back(
@@ -119,7 +119,7 @@ def _chained(place: ast.AST, name: str) -> list[ast.AST]:
     if not isinstance(place, ast.Assign) or len(place.targets) == 1:
         return []
     leaves = [leaf for target in place.targets for leaf in _leaves(target)]
-    return [leaf for leaf in leaves if not (isinstance(leaf, ast.Name) and leaf.id == name)]
+    return [leaf for leaf in leaves if not is_name(leaf, name)]
 
 
 def _look_for_holders(
@@ -138,7 +138,7 @@ def _look_for_holders(
         (
             node for node in own_nodes(scope)
             if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Call, ast.Yield)) and node is not write
-            and (tree.start(node) < before or (around is not None and _is_inside(tree, node, around)))
+            and (tree.start(node) < before or around in [*tree.ancestors(node)])
         ),
         key=tree.start,
     )  # fmt: skip
@@ -147,7 +147,7 @@ def _look_for_holders(
         grown = False
         for node in nodes:
             place = tree.start(node)
-            looped = around is not None and _is_inside(tree, node, around)
+            looped = around in [*tree.ancestors(node)]
             if _gives_parts(node, name):
                 continue
             for value, holders in _handed_on(node):
@@ -170,11 +170,9 @@ def _gives_parts(node: ast.AST, name: str) -> bool:
     """Whether a name is one of several views that share no element: `a, b = torch.split(x, 4)`."""
     if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Call):
         return False
-    func = node.value.func
-    method = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-    if method not in PARTS:
-        return False
-    return any(isinstance(target, ast.Tuple) and name in _names(target) for target in node.targets)
+    return last_name(node.value.func) in PARTS and any(
+        isinstance(target, ast.Tuple) and name in names_in(target) for target in node.targets
+    )
 
 
 def _outlives_its_round(tree: Tree, holders: list[ast.AST], write: ast.stmt) -> bool:
@@ -189,8 +187,7 @@ def _handed_on(node: ast.AST) -> list[tuple[ast.AST | None, list[ast.AST]]]:
     """What a node hands on without copying it, and who holds it then."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in STORES:
-            given = [*node.args, *(word.value for word in node.keywords)]
-            return [(one, [node.func]) for one in given]
+            return [(one, [node.func]) for one in arguments(node)]
         return []
     if isinstance(node, ast.Yield):
         return [(node.value, [node])]
@@ -216,10 +213,6 @@ def _leaves(target: ast.AST) -> list[ast.AST]:
     return [target]
 
 
-def _is_inside(tree: Tree, node: ast.AST, outer: ast.AST) -> bool:
-    return any(parent is outer for parent in tree.ancestors(node))
-
-
 def reaching(
     tree: Tree, name: str, place: ast.stmt, scope: Scope
 ) -> tuple[list[Binding], ast.AST | None, bool]:
@@ -241,57 +234,60 @@ def reaching(
         if parent is None or parent is scope:
             break
         if isinstance(parent, LOOPS) and isinstance(child, ast.stmt) and child in parent.body:
-            if isinstance(parent, (ast.For, ast.AsyncFor)) and name in _names(parent.target):
+            if isinstance(parent, FORS) and name in names_in(parent.target):
                 found.append(Binding(parent, parent.iter))
                 return found, crossed, False
             found.extend(
                 one for one in _bindings_inside(parent, name) if not any(one.place is f.place for f in found)
             )
             crossed = parent
-        elif isinstance(parent, (ast.With, ast.AsyncWith)) and _is_with_name(parent, name):
+        elif isinstance(parent, WITHS) and _is_with_name(parent, name):
             found.append(Binding(parent, None))
             return found, crossed, False
         child = parent
-    argument = isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) and name in parameters(scope)
+    argument = isinstance(scope, FUNCTIONS) and name in parameters(scope)
     return found, crossed, argument
+
+
+def every_binding(tree: Tree, node: ast.AST | None, place: ast.stmt, test: Callable[[Binding], bool]) -> bool:
+    """Whether an expression is a name whose bindings are all known at a place, and pass a test."""
+    if not isinstance(node, ast.Name):
+        return False
+    bindings, _, argument = reaching(tree, node.id, place, tree.scope(place))
+    return not argument and bool(bindings) and all(map(test, bindings))
 
 
 def _bindings(statement: ast.stmt, name: str) -> list[Binding] | None:
     """The binding of a name by a plain statement, or None when the statement does not surely bind it."""
     if isinstance(statement, ast.Assign):
         for target in statement.targets:
-            if isinstance(target, ast.Name) and target.id == name:
+            if is_name(target, name):
                 return [Binding(statement, statement.value)]
-            if isinstance(target, (ast.Tuple, ast.List)) and name in _names(target):
+            if isinstance(target, (ast.Tuple, ast.List)) and name in names_in(target):
                 return [Binding(statement, _matching_value(target, statement.value, name))]
     if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-        if isinstance(statement.target, ast.Name) and statement.target.id == name:
+        if is_name(statement.target, name):
             return [Binding(statement, statement.value)]
-    if isinstance(statement, (ast.With, ast.AsyncWith)):
-        for inner in reversed(statement.body):
-            known = _bindings(inner, name)
-            if known is not None:
-                return known
+    if isinstance(statement, WITHS):
+        return _last_binding(statement.body, name)
     if isinstance(statement, ast.If) and statement.orelse:
-        ways = [
-            next((known for inner in reversed(side) if (known := _bindings(inner, name)) is not None), None)
-            for side in (statement.body, statement.orelse)
-        ]
-        if ways[0] is not None and ways[1] is not None:
-            return ways[0] + ways[1]
-    if (
-        isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        and statement.name == name
-    ):
+        first, second = _last_binding(statement.body, name), _last_binding(statement.orelse, name)
+        return first + second if first is not None and second is not None else None
+    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)) and statement.name == name:
         return [Binding(statement, None)]
     return None
+
+
+def _last_binding(block: list[ast.stmt], name: str) -> list[Binding] | None:
+    known = (_bindings(statement, name) for statement in reversed(block))
+    return next((one for one in known if one is not None), None)
 
 
 def _matching_value(target: ast.Tuple | ast.List, value: ast.AST, name: str) -> ast.AST:
     """The part of the right side that a name of the left side gets, where the two sides match one by one."""
     if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
         for element, part in zip(target.elts, value.elts):
-            if isinstance(element, ast.Name) and element.id == name:
+            if is_name(element, name):
                 return part
     return value
 
@@ -301,23 +297,17 @@ def _bindings_inside(statement: ast.AST, name: str) -> list[Binding]:
     for node in [statement, *own_nodes(statement)]:
         if isinstance(node, ast.stmt) and not isinstance(node, (ast.With, ast.AsyncWith, ast.If)):
             found.extend(_bindings(node, name) or [])
-        if isinstance(node, (ast.For, ast.AsyncFor)) and name in _names(node.target):
+        if isinstance(node, FORS) and name in names_in(node.target):
             found.append(Binding(node, node.iter))
-        if isinstance(node, (ast.With, ast.AsyncWith)) and _is_with_name(node, name):
+        if isinstance(node, WITHS) and _is_with_name(node, name):
             found.append(Binding(node, None))
         if isinstance(node, ast.NamedExpr) and node.target.id == name:
             found.append(Binding(node, node.value))
     return found
 
 
-def _names(target: ast.AST) -> set[str]:
-    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
-
-
 def _is_with_name(statement: ast.With | ast.AsyncWith, name: str) -> bool:
-    return any(
-        item.optional_vars is not None and name in _names(item.optional_vars) for item in statement.items
-    )
+    return name in names_in(*(item.optional_vars for item in statement.items if item.optional_vars))
 
 
 def is_read_after(tree: Tree, name: str, place: ast.stmt, scope: Scope) -> bool:
@@ -325,7 +315,7 @@ def is_read_after(tree: Tree, name: str, place: ast.stmt, scope: Scope) -> bool:
     bound anew."""
     end = tree.end(place)
     for node in ast.walk(scope):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
+        if is_read(node, name):
             if tree.start(node) >= end and not _is_rebound_between(tree, name, place, node, scope):
                 return True
     return any(_is_read_first(name, loop) for loop in tree.loops(place))
@@ -340,7 +330,7 @@ def _is_rebound_between(tree: Tree, name: str, place: ast.stmt, read: ast.AST, s
             if tree.start(earlier) >= tree.end(place) and _bindings(earlier, name) is not None:
                 return True
         parent = tree.parents.get(statement)
-        if isinstance(parent, (ast.For, ast.AsyncFor)) and name in _names(parent.target):
+        if isinstance(parent, FORS) and name in names_in(parent.target):
             if tree.start(parent) >= tree.end(place) and statement in parent.body:
                 return True
         if parent is None or parent is scope:
@@ -354,7 +344,7 @@ def _is_read_first(name: str, loop: ast.For | ast.AsyncFor | ast.While) -> bool:
     if isinstance(loop, ast.While):
         if reads(loop.test, name):
             return True
-    elif name in _names(loop.target):
+    elif name in names_in(loop.target):
         return False
     for statement in loop.body:
         binds = _bindings(statement, name) is not None
@@ -368,7 +358,4 @@ def _is_read_first(name: str, loop: ast.For | ast.AsyncFor | ast.While) -> bool:
 
 
 def reads(node: ast.AST | None, name: str) -> bool:
-    return node is not None and any(
-        isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, ast.Load)
-        for one in ast.walk(node)
-    )
+    return node is not None and any(is_read(one, name) for one in ast.walk(node))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.fixes.aliases import standing
-from gradsight.fixes.names import meaning
+from gradsight.fixes.names import assigns_only, last_name, meaning
 from gradsight.fixes.sharing import roots
 from gradsight.fixes.tree import FunctionNode, Tree
 
@@ -23,28 +23,21 @@ def gives_temporaries(tree: Tree, function: FunctionNode, parameter: str) -> boo
 
 def calls_of(tree: Tree, function: FunctionNode) -> list[ast.Call] | None:
     """The calls of a function, or of the `forward` of a module's instances; None when some cannot be followed."""
+    calls = [node for node in ast.walk(tree.module) if isinstance(node, ast.Call)]
     if function.name != "forward":
-        return [
-            node
-            for node in ast.walk(tree.module)
-            if isinstance(node, ast.Call) and _last_name(node.func) == function.name
-        ]
+        return [call for call in calls if last_name(call.func) == function.name]
     owner = tree.owner(function)
     if owner is None:
         return None
     names: set[str] = set()
-    for node in ast.walk(tree.module):
-        if isinstance(node, ast.Call) and _last_name(node.func) == owner.name:
-            holder = _holder(tree, node)
+    for call in calls:
+        if last_name(call.func) == owner.name:
+            holder = _holder(tree, call)
             if holder is None:
                 return None
             if holder:
                 names.add(holder)
-    return [
-        node
-        for node in ast.walk(tree.module)
-        if isinstance(node, ast.Call) and _last_name(node.func) in names
-    ]
+    return [call for call in calls if last_name(call.func) in names]
 
 
 def _holder(tree: Tree, made: ast.Call) -> str | None:
@@ -58,14 +51,8 @@ def _holder(tree: Tree, made: ast.Call) -> str | None:
         outer = tree.parents.get(parent)
         return _holder(tree, outer) if isinstance(outer, ast.Call) and outer.func is parent else None
     if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
-        return _last_name(parent.targets[0]) or None
+        return last_name(parent.targets[0]) or None
     return None
-
-
-def _last_name(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_temporary(tree: Tree, function: FunctionNode, call: ast.Call, parameter: str) -> bool:
@@ -78,10 +65,7 @@ def _is_temporary(tree: Tree, function: FunctionNode, call: ast.Call, parameter:
     statement = tree.statement(call)
     if len(found) != 1 or not isinstance(found[0], ast.Name) or statement is None:
         return False
-    known = standing(tree, found[0].id, statement)
-    rebinds = isinstance(statement, ast.Assign) and [ast.unparse(one) for one in statement.targets] == [
-        found[0].id
-    ]
+    known, rebinds = standing(tree, found[0].id, statement), assigns_only(statement, found[0].id)
     return known.is_private and (rebinds or not known.read_later)
 
 

@@ -66,10 +66,7 @@ def with_keyword(tree: Tree, call: ast.Call, name: str, value: str) -> Patch | N
         equal=libcst.AssignEqual(libcst.SimpleWhitespace(""), libcst.SimpleWhitespace("")),
     )
     if args:
-        last = args[-1]
-        end = (
-            last.comma.whitespace_after if isinstance(last.comma, libcst.Comma) else last.whitespace_after_arg
-        )
+        last, end = args[-1], _after(args[-1])
         comma = libcst.Comma(whitespace_after=_ended(end, _between(parsed)))
         args[-1] = last.with_changes(comma=comma, whitespace_after_arg=libcst.SimpleWhitespace(""))
         if isinstance(last.comma, libcst.Comma):
@@ -117,12 +114,12 @@ def load_libcst() -> None:
     libcst.parse_expression("ready()")
 
 
-def small_statement(tree: Tree, statement: ast.stmt) -> libcst.BaseSmallStatement | None:
+def small_statement(text: str) -> libcst.BaseSmallStatement | None:
     """A statement without a block as libcst sees it."""
     import libcst
 
     try:
-        line = libcst.parse_statement(tree.segment(statement))
+        line = libcst.parse_statement(text)
     except libcst.ParserSyntaxError:
         return None
     return line.body[0] if isinstance(line, libcst.SimpleStatementLine) else None
@@ -131,6 +128,12 @@ def small_statement(tree: Tree, statement: ast.stmt) -> libcst.BaseSmallStatemen
 def restated(tree: Tree, statement: ast.stmt, changed: libcst.BaseSmallStatement) -> Patch:
     """The smallest replacement that turns a statement into another one."""
     return trimmed(tree.start(statement), old := tree.segment(statement), _code(old, changed))
+
+
+def stated(tree: Tree, statement: ast.stmt, text: str) -> Patch | None:
+    """A statement turned into the one that a text spells; None where it spells none."""
+    changed = small_statement(text)
+    return restated(tree, statement, changed) if changed is not None else None
 
 
 def assigned(
@@ -170,15 +173,19 @@ def _with_args(call: libcst.Call, args: list[libcst.Arg]) -> libcst.Call:
     old, last = call.args[-1], args[-1]
     if last is old:
         return call.with_changes(args=args)
-    after = last.comma.whitespace_after if isinstance(last.comma, libcst.Comma) else last.whitespace_after_arg
+    space = _ended(_after(last), _after(old))
     if isinstance(old.comma, libcst.Comma):
-        space = _ended(after, old.comma.whitespace_after)
         args[-1] = last.with_changes(comma=old.comma.with_changes(whitespace_after=space))
     else:
-        args[-1] = last.with_changes(
-            comma=old.comma, whitespace_after_arg=_ended(after, old.whitespace_after_arg)
-        )
+        args[-1] = last.with_changes(comma=old.comma, whitespace_after_arg=space)
     return call.with_changes(args=args)
+
+
+def _after(arg: libcst.Arg) -> libcst.BaseParenthesizableWhitespace:
+    """What stands behind an argument, and its comma."""
+    import libcst
+
+    return arg.comma.whitespace_after if isinstance(arg.comma, libcst.Comma) else arg.whitespace_after_arg
 
 
 def _ended(

@@ -6,14 +6,23 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gradsight.fixes.aliases import reaching
+from gradsight.fixes.aliases import every_binding
 from gradsight.fixes.calls import with_keyword
-from gradsight.fixes.draft import Draft, FixCase, drafts, short
-from gradsight.fixes.expressions import appended, bracketed, without_call, without_method
+from gradsight.fixes.draft import Draft, FixCase, drafts, short, shown
+from gradsight.fixes.expressions import ATOMS, appended, bracketed, without_call, without_method
 from gradsight.fixes.kinds import is_plainly_tensor
-from gradsight.fixes.lines import remove, unwrap, wrap
-from gradsight.fixes.names import is_local, meaning, reach
-from gradsight.fixes.tree import Patch, Tree
+from gradsight.fixes.lines import remove, under_no_grad, unwrap
+from gradsight.fixes.names import (
+    arguments,
+    assigns_only,
+    is_local,
+    is_name,
+    meaning,
+    method_of,
+    reach,
+    receiver,
+)
+from gradsight.fixes.tree import FUNCTIONS, Patch, Tree
 from gradsight.model.fix import Safety
 
 REDUCTIONS = frozenset("sum mean max min amax amin prod norm median logsumexp nanmean".split())
@@ -26,22 +35,17 @@ def copied(case: FixCase) -> Iterator[Draft]:
     if not isinstance(call, ast.Call) or not call.args or isinstance(call.args[0], ast.Starred):
         return
     given = call.args[0]
-    text = case.tree.segment(given)
+    text, converted = case.tree.segment(given), _converted(case.tree, call)
     if _is_tensor(case, given):
-        new = text + _converted(case.tree, call)
-        if new == text:
-            new = bracketed(case.tree, call, given, text)
-        elif not isinstance(given, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
-            new = f"({text})" + _converted(case.tree, call)
-        patch = Patch(case.tree.start(call), case.tree.end(call), new)
+        inner = text if isinstance(given, ATOMS) else f"({text})"
+        new = inner + converted if converted else bracketed(case.tree, call, given, text)
+        patch = case.tree.instead(call, new)
         yield Draft("uncopied", f"use `{short(text)}` itself, with its graph", "safe", (patch,))
         return
     stack = reach(case.tree, "torch.stack", call)
     if stack is None or not _may_be_stacked(given):
         return
-    patch = Patch(
-        case.tree.start(call), case.tree.end(call), f"{stack.text}({text})" + _converted(case.tree, call)
-    )
+    patch = case.tree.instead(call, f"{stack.text}({text}){converted}")
     safety: Safety = "safe" if _is_reduced(case.tree, call) or _holds_scalars(case, given) else "unsafe"
     yield Draft("stack", f"stack {_entries(given, text)}, with their graphs", safety, (*stack.patches, patch))
 
@@ -83,26 +87,21 @@ def _is_reduced(tree: Tree, node: ast.AST) -> bool:
     if not isinstance(parent, ast.Attribute) or parent.attr not in REDUCTIONS:
         return False
     call = tree.parents.get(parent)
-    return isinstance(call, ast.Call) and not call.args and not call.keywords
+    return isinstance(call, ast.Call) and not arguments(call)
 
 
 def _holds_scalars(case: FixCase, given: ast.expr) -> bool:
     """Whether every entry of a list is plainly the result of a reduction."""
-    if isinstance(given, (ast.List, ast.Tuple)):
-        return all(_is_scalar(case, one) for one in given.elts)
-    return False
+    return isinstance(given, (ast.List, ast.Tuple)) and all(_is_scalar(case, one) for one in given.elts)
 
 
 def _is_scalar(case: FixCase, node: ast.AST | None) -> bool:
     if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        name = method_of(node)
         if name.endswith(("_loss", "cross_entropy", "_logits", "kl_div")):
             return not any(keyword.arg == "reduction" for keyword in node.keywords)
-        return name in SCALARS and not node.args and not node.keywords
-    if isinstance(node, ast.Name):
-        bindings, _, argument = reaching(case.tree, node.id, case.statement, case.tree.scope(case.statement))
-        return not argument and bool(bindings) and all(_is_scalar(case, one.value) for one in bindings)
-    return False
+        return name in SCALARS and not arguments(node)
+    return every_binding(case.tree, node, case.statement, lambda one: _is_scalar(case, one.value))
 
 
 def turned_into_number(case: FixCase) -> Iterator[Draft]:
@@ -112,25 +111,15 @@ def turned_into_number(case: FixCase) -> Iterator[Draft]:
     if not isinstance(call, ast.Call) or case.word("cut") == "numpy":
         return
     read = case.step_statement("read")
-    safety: Safety = "safe" if read is case.statement and _is_arithmetic(case.tree, call) else "unsafe"
-    if isinstance(call.func, ast.Attribute) and call.func.attr in ("item", "tolist"):
-        patch = without_method(case.tree, call)
-        name = short(case.tree.segment(call.func.value))
-        title = f"remove `.{call.func.attr}()` from `{name}`"
-    elif isinstance(call.func, ast.Name) and call.func.id in ("float", "int"):
-        patch = without_call(case.tree, call)
-        title = (
-            f"remove `{call.func.id}()` around `{short(case.tree.segment(call.args[0]))}`"
-            if call.args
-            else ""
-        )
-    else:
-        return
-    yield from drafts("no-number", title, safety, patch)
-
-
-def _is_arithmetic(tree: Tree, node: ast.AST) -> bool:
-    return isinstance(tree.parents.get(node), ast.BinOp)
+    is_arithmetic = isinstance(case.tree.parents.get(call), ast.BinOp)
+    safety: Safety = "safe" if read is case.statement and is_arithmetic else "unsafe"
+    value = receiver(call, "item", "tolist")
+    if value is not None:
+        title = f"remove `.{method_of(call)}()` from `{shown(case.tree, value)}`"
+        yield from drafts("no-number", title, safety, without_method(case.tree, call))
+    elif is_name(call.func, "float", "int") and call.args:
+        title = f"remove `{call.func.id}()` around `{shown(case.tree, call.args[0])}`"
+        yield from drafts("no-number", title, safety, without_call(case.tree, call))
 
 
 def detached(case: FixCase) -> Iterator[Draft]:
@@ -140,12 +129,11 @@ def detached(case: FixCase) -> Iterator[Draft]:
         return
     word = ".data" if op == "data" else ".detach()"
     statement, node = case.statement, case.node
-    value = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    value = receiver(node, method_of(node))
     if isinstance(statement, ast.Assign) and statement.value is node and value is not None:
-        if len(statement.targets) == 1 and ast.unparse(statement.targets[0]) == ast.unparse(value):
+        if assigns_only(statement, ast.unparse(value)):
             gone = remove(case.tree, statement)
-            if gone is not None:
-                yield Draft("no-detach", f"remove `{short(case.tree.segment(statement))}`", "unsafe", (gone,))
+            yield from drafts("no-detach", f"remove `{shown(case.tree, statement)}`", "unsafe", gone)
             return
     patch = without_method(case.tree, node)
     yield from drafts("no-detach", f"remove `{word}` from `{short(_subject(case))}`", "unsafe", patch)
@@ -160,35 +148,30 @@ def without_grad(case: FixCase) -> Iterator[Draft]:
     """Let the forward pass be recorded.  Unsafe, but for a tensor of inference mode that a layer has to keep:
     one made under no_grad has the same value and may be kept."""
     tree, node = case.tree, case.node
-    if case.word("cut") == "inference" and isinstance(node, ast.Call):
-        mode = reach(tree, "torch.no_grad", node)
-        if mode is not None:
-            patch = Patch(tree.start(node.func), tree.end(node.func), mode.text)
-            yield Draft(
-                "no-grad-mode",
-                "use `torch.no_grad()` instead of `inference_mode()`",
-                "safe",
-                (*mode.patches, patch),
-            )
+    made = case.step_node("made") if case.word("refused") == "write" else node
+    if case.word("cut") == "inference" and isinstance(made, ast.Call):
+        mode = reach(tree, "torch.no_grad", made)
+        if mode is not None and meaning(tree, made.func) == "torch.inference_mode":
+            patches = (*mode.patches, tree.instead(made.func, mode.text))
+            title = "use `torch.no_grad()` instead of `inference_mode()`"
+            yield Draft("no-grad-mode", title, "safe", patches)
     function = tree.parents.get(node)
-    if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) and node in function.decorator_list:
+    if isinstance(function, FUNCTIONS) and node in function.decorator_list:
         start = tree.text.rindex("@", 0, tree.start(node))
         patch = Patch(tree.line_start(start), tree.next_line(tree.end(node)), "")
-        title = f"remove `@{short(tree.segment(node))}` from `{function.name}`"
+        title = f"remove `@{shown(tree, node)}` from `{function.name}`"
         yield Draft("no-decorator", title, "unsafe", (patch,))
     block = case.statement
     if isinstance(block, ast.With) and len(block.items) == 1 and block.items[0].context_expr is node:
-        patches = unwrap(tree, block)
-        yield from drafts("unwrap", "run this block with grad mode on", "unsafe", patches)
+        yield from drafts("unwrap", "run this block with grad mode on", "unsafe", unwrap(tree, block))
 
 
 def without_gradient(case: FixCase) -> Iterator[Draft]:
     """A sample that is reparametrised.  Unsafe: not every distribution can."""
     node = case.node
-    if case.word("cut") == "sample" and isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr == "sample":
-            end = case.tree.end(node.func)
-            yield Draft("rsample", "use `rsample()`", "unsafe", (Patch(end - len("sample"), end, "rsample"),))
+    if case.word("cut") == "sample" and isinstance(node, ast.Call) and method_of(node) == "sample":
+        end = case.tree.end(node.func)
+        yield Draft("rsample", "use `rsample()`", "unsafe", (Patch(end - len("sample"), end, "rsample"),))
 
 
 def hidden(case: FixCase) -> Iterator[Draft]:
@@ -219,14 +202,11 @@ def _shown(case: FixCase) -> Iterator[Draft]:
     """Drop the detach, the `requires_grad_()` at the end of its chain and the Variable around it."""
     tree = case.tree
     outer = tree.parents.get(case.node)
-    if (
-        isinstance(outer, ast.Call)
-        and outer.args[:1] == [case.node]
-        and meaning(tree, outer.func).endswith("Variable")
-    ):
-        patch = Patch(tree.start(outer), tree.end(outer), _subject(case))
-        yield Draft("no-detach", f"use `{short(_subject(case))}` itself, with its graph", "unsafe", (patch,))
-        return
+    if isinstance(outer, ast.Call) and outer.args[:1] == [case.node]:
+        if meaning(tree, outer.func).endswith("Variable"):
+            title = f"use `{short(_subject(case))}` itself, with its graph"
+            yield Draft("no-detach", title, "unsafe", (tree.instead(outer, _subject(case)),))
+            return
     for draft in detached(case):
         patches = draft.patches
         top: ast.AST = case.node
@@ -235,10 +215,10 @@ def _shown(case: FixCase) -> Iterator[Draft]:
             if isinstance(parent, ast.Call) and parent.func is not top:
                 break
             top = parent
-            if isinstance(top, ast.Call) and isinstance(top.func, ast.Attribute):
-                if top.func.attr == "requires_grad_":
-                    patches = (*patches, Patch(tree.end(top.func.value), tree.end(top), ""))
-        yield Draft(draft.kind, draft.title, draft.safety, patches)
+            value = receiver(top, "requires_grad_")
+            if value is not None:
+                patches = (*patches, Patch(tree.end(value), tree.end(top), ""))
+        yield replace(draft, patches=patches)
 
 
 def parameter_made(case: FixCase) -> Iterator[Draft]:
@@ -249,7 +229,7 @@ def parameter_made(case: FixCase) -> Iterator[Draft]:
     if isinstance(statement, ast.Assign) and not all(isinstance(one, ast.Name) for one in statement.targets):
         return
     patch = without_call(case.tree, call)
-    title = f"use `{short(case.tree.segment(call.args[0]))}` itself"
+    title = f"use `{shown(case.tree, call.args[0])}` itself"
     yield from drafts("no-parameter", title, "safe", patch)
 
 
@@ -265,10 +245,8 @@ def gradient_zero(case: FixCase) -> Iterator[Draft]:
     new = f"{name} + ({text} - {name}).detach()"
     if isinstance(case.tree.parents.get(call), (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Subscript)):
         new = f"({new})"
-    patch = Patch(case.tree.start(call), case.tree.end(call), new)
-    yield Draft(
-        "straight-through", f"let the gradient pass through `{case.word('op')}` unchanged", "unsafe", (patch,)
-    )
+    title = f"let the gradient pass through `{case.word('op')}` unchanged"
+    yield Draft("straight-through", title, "unsafe", (case.tree.instead(call, new),))
 
 
 def result_ignored(case: FixCase) -> Iterator[Draft]:
@@ -285,10 +263,8 @@ def result_ignored(case: FixCase) -> Iterator[Draft]:
         patch = Patch(tree.start(call), tree.start(call), f"{name} = ")
         yield Draft("keep-result", f"assign the result to `{name}`", safety, (patch,))
     elif isinstance(target, ast.Attribute):
-        end = tree.end(call.func)
-        yield Draft(
-            "in-place", f"use `{method}_`, which changes `{short(name)}`", "unsafe", (Patch(end, end, "_"),)
-        )
+        end, title = tree.end(call.func), f"use `{method}_`, which changes `{short(name)}`"
+        yield Draft("in-place", title, "unsafe", (Patch(end, end, "_"),))
 
 
 def mode_left_off(case: FixCase) -> Iterator[Draft]:
@@ -296,19 +272,16 @@ def mode_left_off(case: FixCase) -> Iterator[Draft]:
     tree, statement = case.tree, case.statement
     if not isinstance(statement, ast.Expr) or not _switches(tree, statement, False):
         return
-    mode = reach(tree, "torch.no_grad", statement)
     block = tree.block(statement)
     first = block.index(statement) + 1
     last = next((place for place in range(first, len(block)) if _switches(tree, block[place], True)), None)
     inner = block[first : last if last is not None else len(block)]
-    if mode is None or not inner or (last is None and isinstance(tree.scope(statement), ast.Module)):
+    if not inner or (last is None and isinstance(tree.scope(statement), ast.Module)):
         return
     switches = [statement] if last is None else [statement, block[last]]
-    wrapped = wrap(tree, inner, f"with {mode.text}():", gone=switches)
-    if wrapped is not None:
-        safety: Safety = "safe" if last is not None else "unsafe"
-        title = "use a `with torch.no_grad():` block"
-        yield Draft("no-grad-block", title, safety, (*mode.patches, *wrapped))
+    safety: Safety = "safe" if last is not None else "unsafe"
+    wrapped = under_no_grad(tree, inner, gone=switches)
+    yield from drafts("no-grad-block", "use a `with torch.no_grad():` block", safety, wrapped)
 
 
 def _switches(tree: Tree, statement: ast.stmt, on: bool) -> bool:
@@ -326,12 +299,11 @@ def checkpointed(case: FixCase) -> Iterator[Draft]:
     """The checkpoint that needs no input with a gradient."""
     if isinstance(case.node, ast.Call):
         patch = with_keyword(case.tree, case.node, "use_reentrant", "False")
-        if patch is not None:
-            name = short(case.word("target") or "it")
-            yield Draft("reentrant", f"checkpoint `{name}` with `use_reentrant=False`", "safe", (patch,))
+        name = short(case.word("target") or "it")
+        yield from drafts("reentrant", f"checkpoint `{name}` with `use_reentrant=False`", "safe", patch)
 
 
 def target_moves(case: FixCase) -> Iterator[Draft]:
     """Hold the target still.  Unsafe: some methods train both sides."""
     patches = appended(case.tree, case.node, ".detach()")
-    yield from drafts("detach-target", f"detach `{short(case.tree.segment(case.node))}`", "unsafe", patches)
+    yield from drafts("detach-target", f"detach `{shown(case.tree, case.node)}`", "unsafe", patches)

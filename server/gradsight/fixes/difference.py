@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 
@@ -15,13 +16,7 @@ def difference(old: str, new: str, start: int = 0) -> tuple[Patch, ...]:
     `start`: where the old text begins in the text that is patched.
     """
     old_lines, new_lines = _lines(old), _lines(new)
-    first = 0
-    while first < min(len(old_lines), len(new_lines)) and old_lines[first] == new_lines[first]:
-        first += 1
-    last = 0
-    most = min(len(old_lines), len(new_lines)) - first
-    while last < most and old_lines[-1 - last] == new_lines[-1 - last]:
-        last += 1
+    first, last = alike(old_lines, new_lines)
     before = old_lines[first : len(old_lines) - last]
     after = new_lines[first : len(new_lines) - last]
     offset = start + sum(map(len, old_lines[:first]))
@@ -57,10 +52,13 @@ def _lines(text: str) -> list[str]:
 
 def trimmed(start: int, old: str, new: str) -> Patch:
     """The smallest patch that makes one piece of text of another."""
-    first = 0
-    while first < min(len(old), len(new)) and old[first] == new[first]:
-        first += 1
-    last = 0
-    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
-        last += 1
+    first, last = alike(old, new)
     return Patch(start + first, start + len(old) - last, new[first : len(new) - last])
+
+
+def alike(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:
+    """How many lines, or characters, two texts begin with alike, and how many of the others they end with alike."""
+    most = min(len(old), len(new))
+    first = next((place for place in range(most) if old[place] != new[place]), most)
+    rest = range(most - first)
+    return first, next((place for place in rest if old[-1 - place] != new[-1 - place]), len(rest))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from gradsight.fixes.lines import move_after, move_before
 from gradsight.fixes.tree import Patch, Tree
 from gradsight.model.finding import Finding, Related, Role
 from gradsight.model.fix import Safety
@@ -30,6 +32,20 @@ def drafts(
     """One candidate, where its change can be written."""
     if patches is not None:
         yield Draft(kind, title, safety, patches if isinstance(patches, tuple) else (patches,))
+
+
+def moves(
+    kind: str,
+    tree: Tree,
+    statement: ast.stmt,
+    where: Literal["before", "after"],
+    anchor: ast.stmt,
+    safety: Safety = "unsafe",
+) -> Iterator[Draft]:
+    """One candidate that moves a statement, where it can be moved."""
+    patches = (move_before if where == "before" else move_after)(tree, statement, anchor)
+    title = f"move `{shown(tree, statement)}` {where} `{shown(tree, anchor)}`"
+    yield from drafts(kind, title, safety, patches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +79,12 @@ Drafts = Iterator[Draft]
 Builder = Callable[[FixCase], Drafts]
 
 
+def shown(tree: Tree, node: ast.AST) -> str:
+    """A node fit for a title."""
+    return short(tree.segment(node))
+
+
 def short(text: str, most: int = 40) -> str:
     """A piece of code fit for a title: one line, cut where it is long."""
     line = " ".join(text.split())
-    return line if len(line) <= most else line[: most - 3] + "..."
+    return line if len(line) <= most else line[: most - 1] + "…"

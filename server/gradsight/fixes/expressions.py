@@ -9,6 +9,9 @@ from gradsight.fixes.tree import Patch, Tree
 ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 LOOSE = (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Lambda, ast.NamedExpr, ast.Await)
 
+BRACKETING = (ast.BinOp, ast.Attribute, ast.UnaryOp, ast.Assign, ast.Return)
+"""What has no brackets of its own: those around its part are the part's."""
+
 
 def appended(tree: Tree, node: ast.AST, text: str) -> tuple[Patch, ...] | None:
     """A method call put behind an expression, with brackets where it needs them."""
@@ -18,11 +21,9 @@ def appended(tree: Tree, node: ast.AST, text: str) -> tuple[Patch, ...] | None:
     if not isinstance(node, ast.expr) or isinstance(node, (ast.Starred, ast.Yield, ast.YieldFrom)):
         return None
     if tree.text[start - 1 : start] == "(" and tree.text[end : end + 1] == ")":
-        if isinstance(
-            tree.parents.get(node), (ast.BinOp, ast.Attribute, ast.UnaryOp, ast.Assign, ast.Return)
-        ):
+        if isinstance(tree.parents.get(node), BRACKETING):
             return (Patch(end + 1, end + 1, text),)
-    return Patch(start, start, "("), Patch(end, end, ")" + text)
+    return tree.between("(", node, ")" + text)
 
 
 def without_call(tree: Tree, call: ast.Call) -> Patch | None:
@@ -30,8 +31,7 @@ def without_call(tree: Tree, call: ast.Call) -> Patch | None:
     if not call.args or isinstance(call.args[0], ast.Starred):
         return None
     inner = call.args[0]
-    text = tree.segment(inner)
-    return Patch(tree.start(call), tree.end(call), bracketed(tree, call, inner, text))
+    return tree.instead(call, bracketed(tree, call, inner, tree.segment(inner)))
 
 
 def without_method(tree: Tree, node: ast.AST) -> Patch | None:
@@ -44,15 +44,11 @@ def without_method(tree: Tree, node: ast.AST) -> Patch | None:
     while tree.text[close : close + 1].isspace():
         close += 1
     if tree.text[close : close + 1] == ")":
-        return _without_brackets(tree, node, attribute.value, close + 1)
+        # The brackets of `(a - b).item()` go where nothing needs them any more.
+        text, end = tree.segment(attribute.value), close + 1
+        if bracketed(tree, node, attribute.value, text) == text:
+            return tree.instead(node, text)
     return Patch(end, tree.end(node), "")
-
-
-def _without_brackets(tree: Tree, node: ast.AST, value: ast.AST, close: int) -> Patch:
-    """The brackets of `(a - b).item()` go where nothing needs them any more."""
-    text = tree.segment(value)
-    kept = bracketed(tree, node, value, text)
-    return Patch(tree.start(node), tree.end(node), kept) if kept == text else Patch(close, tree.end(node), "")
 
 
 def bracketed(tree: Tree, old: ast.AST, new: ast.AST, text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.fixes.forms import FLAG_PLACES
-from gradsight.fixes.names import FUNCTIONAL, meaning
+from gradsight.fixes.names import FUNCTIONAL, last_name, meaning
 from gradsight.fixes.tree import Tree
 
 
@@ -20,8 +20,7 @@ def flag_of(tree: Tree, call: ast.Call) -> ast.expr | None:
 
 def may_be_flagged(call: ast.Call) -> bool:
     """Whether a call, as far as its names tell, is given a flag that may be true."""
-    func = call.func
-    given = _flag(call, func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", ""))
+    given = _flag(call, last_name(call.func))
     return given is not None and not (isinstance(given, ast.Constant) and given.value is False)
 
 

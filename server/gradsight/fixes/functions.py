@@ -9,7 +9,7 @@ from gradsight.fixes.draft import Draft, FixCase, drafts
 from gradsight.fixes.expressions import bracketed
 from gradsight.fixes.inplace import write_of, written_anew
 from gradsight.fixes.lines import insert_after
-from gradsight.fixes.names import own_nodes
+from gradsight.fixes.names import attributes_in, is_name, method_in, names_in, own_nodes
 from gradsight.fixes.out_of_place import out_of_place_value
 from gradsight.fixes.tree import Patch
 from gradsight.model.fix import Safety
@@ -29,10 +29,9 @@ def gradient_count(case: FixCase) -> Iterator[Draft]:
         end -= 1
     patch = Patch(end, end, ", None" * missing)
     call = case.step_node("call")
-    plain = isinstance(call, ast.Call) and all(
-        isinstance(one, ast.Constant) for one in call.args[returned:wanted]
-    )
-    safety: Safety = "safe" if plain and isinstance(call, ast.Call) and len(call.args) == wanted else "unsafe"
+    given = call.args if isinstance(call, ast.Call) else []
+    plain = all(isinstance(one, ast.Constant) for one in given[returned:])
+    safety: Safety = "safe" if plain and len(given) == wanted else "unsafe"
     noun = "input" if missing == 1 else "inputs"
     yield Draft("none-gradient", f"return None for the last {noun}", safety, (patch,))
 
@@ -41,9 +40,8 @@ def dirty(case: FixCase) -> Iterator[Draft]:
     """Tell autograd, or leave the input as it is.  Unsafe: the first makes torch refuse leaves, the second
     hides the write from the caller."""
     function = case.tree.scope(case.statement)
-    context = (
-        function.args.args[0].arg if isinstance(function, ast.FunctionDef) and function.args.args else ""
-    )
+    given = function.args.args if isinstance(function, ast.FunctionDef) else []
+    context = given[0].arg if given else ""
     write = write_of(case)
     target = write.target if write is not None else None
     if context and isinstance(target, ast.Name) and _returns(function, target.id):
@@ -54,10 +52,7 @@ def dirty(case: FixCase) -> Iterator[Draft]:
 
 def _returns(function: ast.AST, name: str) -> bool:
     """Whether a function returns the very tensor it has written, as torch demands of what is marked."""
-    return any(
-        isinstance(node, ast.Return) and isinstance(node.value, ast.Name) and node.value.id == name
-        for node in own_nodes(function)
-    )
+    return any(isinstance(node, ast.Return) and is_name(node.value, name) for node in own_nodes(function))
 
 
 def gradient_edited(case: FixCase) -> Iterator[Draft]:
@@ -81,7 +76,7 @@ def gradient_edited(case: FixCase) -> Iterator[Draft]:
     if write is not None and write.node is given and (is_last or isinstance(statement, ast.Return)):
         text = out_of_place_value(tree, write)
         if text is not None:
-            patch = Patch(tree.start(statement), tree.end(statement), f"return {text}")
+            patch = tree.instead(statement, f"return {text}")
             yield Draft("return-new", f"return a new gradient from `{function.name}`", "safe", (patch,))
         return
     yield from written_anew(case)
@@ -94,7 +89,7 @@ def saved_written(case: FixCase) -> Iterator[Draft]:
         text = out_of_place_value(case.tree, write)
         statement = case.statement
         if text is not None and not (isinstance(statement, ast.Expr) and statement.value is write.node):
-            patch = Patch(case.tree.start(write.node), case.tree.end(write.node), text)
+            patch = case.tree.instead(write.node, text)
             yield Draft("new-tensor", "compute a new tensor", "unsafe", (patch,))
             return
     yield from (draft.unsafe() for draft in written_anew(case))
@@ -106,40 +101,29 @@ def kept_on_ctx(case: FixCase) -> Iterator[Draft]:
     owner, forward = tree.owner(statement), tree.scope(statement)
     if owner is None or not isinstance(forward, ast.FunctionDef) or not isinstance(statement, ast.Assign):
         return
-    backward = next(
-        (one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "backward"), None
-    )
-    pairs = _kept(statement)
-    if backward is None or not backward.args.args or not pairs or _saves(owner):
+    backward, pairs = method_in(owner, "backward"), _kept(statement)
+    if backward is None or not backward.args.args or not pairs or "save_for_backward" in attributes_in(owner):
         return
     context, other = forward.args.args[0].arg, backward.args.args[0].arg
     names = [name for name, _ in pairs]
-    taken = {node.id for node in ast.walk(backward) if isinstance(node, ast.Name)}
-    taken |= {one.arg for one in backward.args.args}
-    if any(name in taken for name in names):
+    if not (names_in(backward) | {one.arg for one in backward.args.args}).isdisjoint(names):
         return
     first = backward.body[0]
     unpacked = f"{', '.join(names) if len(names) > 1 else f'({names[0]},)'} = {other}.saved_tensors"
     place = tree.line_start(tree.start(first))
     reads = [
-        Patch(tree.start(node), tree.end(node), bracketed(tree, node, node, node.attr))
+        tree.instead(node, bracketed(tree, node, node, node.attr))
         for node in ast.walk(backward)
-        if isinstance(node, ast.Attribute) and node.attr in names
-        and isinstance(node.value, ast.Name) and node.value.id == other
-    ]  # fmt: skip
+        if isinstance(node, ast.Attribute) and node.attr in names and is_name(node.value, other)
+    ]
     if not reads or not tree.begins_line(first):
         return
     ways: tuple[tuple[str, Safety], ...] = (("", "unsafe"), (".clone()", "safe"))
     for suffix, safety in ways:
         values = ", ".join(tree.segment(value) + suffix for _, value in pairs)
-        saved = Patch(tree.start(statement), tree.end(statement), f"{context}.save_for_backward({values})")
+        saved = tree.instead(statement, f"{context}.save_for_backward({values})")
         added = Patch(place, place, tree.indent(first) + unpacked + tree.newline)
-        what = " and ".join(names)
-        title = (
-            f"save a copy of {what} with `save_for_backward`"
-            if suffix
-            else f"save {what} with `save_for_backward`"
-        )
+        title = f"save {'a copy of ' if suffix else ''}`{'` and `'.join(names)}` with `save_for_backward`"
         yield Draft("save" + suffix, title, safety, (saved, added, *reads))
 
 
@@ -156,9 +140,3 @@ def _kept(statement: ast.Assign) -> list[tuple[str, ast.expr]]:
             return []
         found.append((one.attr, given))
     return found
-
-
-def _saves(owner: ast.ClassDef) -> bool:
-    return any(
-        isinstance(node, ast.Attribute) and node.attr == "save_for_backward" for node in ast.walk(owner)
-    )

@@ -7,11 +7,21 @@ from collections.abc import Iterator
 
 from gradsight.fixes.aliases import reads
 from gradsight.fixes.calls import without_keyword
-from gradsight.fixes.draft import Draft, FixCase, drafts, short
+from gradsight.fixes.draft import Draft, FixCase, drafts, moves, short, shown
 from gradsight.fixes.expressions import appended, without_method
 from gradsight.fixes.lines import insert_after, insert_before, move_after, wrap
-from gradsight.fixes.names import bound_in, meaning, own_nodes
-from gradsight.fixes.tree import Patch, Tree
+from gradsight.fixes.names import (
+    attributes_in,
+    bound_in,
+    is_name,
+    is_read,
+    meaning,
+    method_of,
+    names_in,
+    own_nodes,
+    stored_in,
+)
+from gradsight.fixes.tree import COMPREHENSIONS, Patch, Tree
 from gradsight.model.fix import Safety
 
 WAITS = frozenset(
@@ -27,7 +37,7 @@ def non_leaf_read(case: FixCase) -> Iterator[Draft]:
     yield from leaf_made_last(case, case.step_node("made"), made)
     name = case.word("target")
     targets = made.targets if isinstance(made, ast.Assign) else []
-    if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+    if any(is_name(target, name) for target in targets):
         patch = insert_after(case.tree, made, f"{name}.retain_grad()")
         if patch is not None:
             here = case.tree.scope(made) is case.tree.scope(case.statement)
@@ -41,11 +51,11 @@ def non_leaf_read(case: FixCase) -> Iterator[Draft]:
 
 
 def non_leaf_optimized(case: FixCase) -> Iterator[Draft]:
-    """Require the gradient of the finished value; a part of a leaf becomes a leaf of its own."""
+    """Require the gradient of the finished value; a part of a leaf becomes a new leaf."""
     yield from leaf_made_last(case, case.node, case.statement)
     if isinstance(case.node, ast.Subscript):
         patches = appended(case.tree, case.node, ".detach().clone().requires_grad_()")
-        yield from drafts("own-leaf", f"make `{case.word('target')}` a leaf of its own", "unsafe", patches)
+        yield from drafts("own-leaf", f"make `{case.word('target')}` a new leaf", "unsafe", patches)
 
 
 def leaf_made_last(case: FixCase, node: ast.AST | None, statement: ast.stmt) -> Iterator[Draft]:
@@ -63,11 +73,8 @@ def leaf_made_last(case: FixCase, node: ast.AST | None, statement: ast.stmt) -> 
     whole = _tensor_around(flag, whole)
     if whole is flag:
         return
-    gone = (
-        without_method(tree, flag)
-        if _method(flag) == "requires_grad_"
-        else without_keyword(tree, flag, "requires_grad")
-    )
+    is_method = method_of(flag) == "requires_grad_"
+    gone = without_method(tree, flag) if is_method else without_keyword(tree, flag, "requires_grad")
     added = appended(tree, whole, ".requires_grad_()")
     if gone is None or added is None:
         return
@@ -101,7 +108,7 @@ def _requires_grad(tree: Tree, node: ast.AST) -> bool:
     """Whether a call makes a leaf that requires grad."""
     if not isinstance(node, ast.Call):
         return False
-    if _method(node) == "requires_grad_":
+    if method_of(node) == "requires_grad_":
         return not node.args and not node.keywords
     return meaning(tree, node.func).startswith("torch.") and any(
         word.arg == "requires_grad" and isinstance(word.value, ast.Constant) and word.value.value is True
@@ -109,16 +116,10 @@ def _requires_grad(tree: Tree, node: ast.AST) -> bool:
     )
 
 
-def _method(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
-
-
 def gradient_kept(case: FixCase) -> Iterator[Draft]:
     """Keep a copy."""
     patches = appended(case.tree, case.node, ".detach().clone()")
-    yield from drafts(
-        "copy-grad", f"store a clone of `{short(case.tree.segment(case.node))}`", "safe", patches
-    )
+    yield from drafts("copy-grad", f"store a clone of `{shown(case.tree, case.node)}`", "safe", patches)
 
 
 def gradient_none(case: FixCase) -> Iterator[Draft]:
@@ -135,16 +136,11 @@ def gradient_none(case: FixCase) -> Iterator[Draft]:
     generator = _generator_of(tree, node)
     if generator is not None:
         end = tree.end(generator.ifs[-1] if generator.ifs else generator.iter)
-        name = short(tree.segment(node.value))
-        yield Draft(
-            "skip-none",
-            f"skip every `{name}` without a gradient",
-            safety,
-            (Patch(end, end, f" if {condition}"),),
-        )
+        title = f"skip every `{shown(tree, node.value)}` without a gradient"
+        yield Draft("skip-none", title, safety, (Patch(end, end, f" if {condition}"),))
         return
     yield from _read_later(case)
-    cleared = isinstance(statement, ast.Expr) and _method_of(statement.value) in ("zero_", "detach_")
+    cleared = isinstance(statement, ast.Expr) and method_of(statement.value) in ("zero_", "detach_")
     summed = isinstance(statement, (ast.AugAssign, ast.Expr)) and _is_loop_name(tree, statement, node.value)
     if not cleared and not summed:
         return
@@ -159,10 +155,8 @@ def _cleared_later(case: FixCase) -> Iterator[Draft]:
     reader = case.step_statement("call") or case.statement
     block = tree.block(reader)
     for earlier in reversed(block[: block.index(reader)]):
-        if isinstance(earlier, ast.Expr) and _method_of(earlier.value) == "zero_grad":
-            patches = move_after(tree, earlier, reader)
-            title = f"move `{short(tree.segment(earlier))}` after `{short(tree.segment(reader))}`"
-            yield from drafts("clear-later", title, "unsafe", patches)
+        if isinstance(earlier, ast.Expr) and method_of(earlier.value) == "zero_grad":
+            yield from moves("clear-later", tree, earlier, "after", reader)
             return
 
 
@@ -173,20 +167,12 @@ def _read_later(case: FixCase) -> Iterator[Draft]:
         return
     block = tree.block(statement)
     for later in block[block.index(statement) + 1 :]:
-        if isinstance(later, ast.Expr) and _method_of(later.value) == "backward":
+        if isinstance(later, ast.Expr) and method_of(later.value) == "backward":
             patches = move_after(tree, statement, later)
-            yield from drafts(
-                "read-later", f"move this line after `{short(tree.segment(later))}`", "unsafe", patches
-            )
+            yield from drafts("read-later", f"move this line after `{shown(tree, later)}`", "unsafe", patches)
             return
-        if any(reads(later, name) for name in _bound_by(statement)):
+        if any(reads(later, name) for name in stored_in(statement)):
             return
-
-
-def _bound_by(statement: ast.stmt) -> set[str]:
-    return {
-        one.id for one in ast.walk(statement) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-    }
 
 
 def _generator_of(tree: Tree, node: ast.Attribute) -> ast.comprehension | None:
@@ -194,23 +180,16 @@ def _generator_of(tree: Tree, node: ast.Attribute) -> ast.comprehension | None:
     for parent in tree.ancestors(node):
         if isinstance(parent, ast.stmt):
             return None
-        if isinstance(parent, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
+        if isinstance(parent, COMPREHENSIONS):
             last = parent.generators[-1]
-            names = {one.id for one in ast.walk(last.target) if isinstance(one, ast.Name)}
-            if isinstance(node.value, ast.Name) and node.value.id in names:
+            if is_name(node.value, *names_in(last.target)):
                 return last
     return None
 
 
-def _method_of(node: ast.AST) -> str:
-    return _method(node) if isinstance(node, ast.Call) else ""
-
-
 def _is_loop_name(tree: Tree, statement: ast.stmt, node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and any(
-        isinstance(loop, ast.For)
-        and node.id in {one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)}
-        for loop in tree.loops(statement)
+        isinstance(loop, ast.For) and node.id in names_in(loop.target) for loop in tree.loops(statement)
     )
 
 
@@ -225,7 +204,7 @@ def read_in_race(case: FixCase) -> Iterator[Draft]:
         return
     place = case.statement
     for loop in tree.loops(case.statement):
-        if any(parent is loop for parent in tree.ancestors(started)):
+        if loop in tree.ancestors(started):
             break
         place = loop
     patch = insert_before(
@@ -238,27 +217,19 @@ def read_in_race(case: FixCase) -> Iterator[Draft]:
 
 def _is_synchronised(tree: Tree) -> bool:
     """Whether threads of the text wait for each other, so that one more wait could be for ever."""
-    return any(
-        isinstance(node, (ast.Attribute, ast.Name))
-        and (getattr(node, "attr", None) or getattr(node, "id", "")) in WAITS
-        for node in ast.walk(tree.module)
-    )
+    return not WAITS.isdisjoint(attributes_in(tree.module) | names_in(tree.module))
 
 
 def _waiting(tree: Tree, value: ast.AST, holder: str) -> str | None:
     """The statement that waits for what was started."""
-    if isinstance(value, (ast.ListComp, ast.List)):
-        inner = value.elt if isinstance(value, ast.ListComp) else value.elts[0] if value.elts else None
-        if isinstance(inner, ast.Call) and _method(inner) == "submit":
-            return f"for future in {holder}:\nfuture.result()"
-        if isinstance(inner, ast.Call) and meaning(tree, inner.func) == "threading.Thread":
-            return f"for thread in {holder}:\nthread.join()"
-        return None
-    if isinstance(value, ast.Call):
-        if _method(value) == "submit":
-            return f"{holder}.result()"
-        if meaning(tree, value.func) == "threading.Thread":
-            return f"{holder}.join()"
+    several = isinstance(value, (ast.ListComp, ast.List))
+    made = value.elt if isinstance(value, ast.ListComp) else value
+    if isinstance(value, ast.List):
+        made = value.elts[0] if value.elts else value
+    if method_of(made) == "submit":
+        return f"for future in {holder}:\nfuture.result()" if several else f"{holder}.result()"
+    if isinstance(made, ast.Call) and meaning(tree, made.func) == "threading.Thread":
+        return f"for thread in {holder}:\nthread.join()" if several else f"{holder}.join()"
     return None
 
 
@@ -267,13 +238,10 @@ def _is_reachable(case: FixCase, started: ast.stmt, holder: ast.AST) -> bool:
     tree = case.tree
     if tree.scope(started) is tree.scope(case.statement):
         return tree.start(started) < tree.start(case.statement)
-    if isinstance(holder, ast.Attribute) and isinstance(holder.value, ast.Name) and holder.value.id == "self":
+    if isinstance(holder, ast.Attribute) and is_name(holder.value, "self"):
         return tree.owner(started) is not None and tree.owner(started) is tree.owner(case.statement)
-    return (
-        isinstance(tree.scope(started), ast.Module)
-        and isinstance(holder, ast.Name)
-        and (holder.id not in bound_in(tree.scope(case.statement)))
-    )
+    is_global = isinstance(tree.scope(started), ast.Module) and isinstance(holder, ast.Name)
+    return is_global and tree.segment(holder) not in bound_in(tree.scope(case.statement))
 
 
 def non_leaf_copied(case: FixCase) -> Iterator[Draft]:
@@ -283,21 +251,22 @@ def non_leaf_copied(case: FixCase) -> Iterator[Draft]:
         return
     call = case.node
     if isinstance(call, ast.Call) and len(call.args) == 1 and ast.unparse(call.args[0]) == name:
-        patch = Patch(case.tree.start(call), case.tree.end(call), f"{name}.detach().clone()")
+        patch = case.tree.instead(call, f"{name}.detach().clone()")
         yield Draft("copy-value", f"copy with `{name}.detach().clone()`", "unsafe", (patch,))
     for node in own_nodes(case.tree.scope(made)):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            if case.tree.start(node) > case.tree.end(made) and _is_stored(case.tree, node):
-                patches = appended(case.tree, node, ".detach()")
-                yield from drafts("store-detached", f"store `{name}.detach()`", "unsafe", patches)
+        if (
+            is_read(node, name)
+            and case.tree.start(node) > case.tree.end(made)
+            and _is_stored(case.tree, node)
+        ):
+            patches = appended(case.tree, node, ".detach()")
+            yield from drafts("store-detached", f"store `{name}.detach()`", "unsafe", patches)
 
 
 def _is_stored(tree: Tree, node: ast.AST) -> bool:
     parent = tree.parents.get(node)
     if isinstance(parent, ast.Assign):
         return any(isinstance(target, (ast.Attribute, ast.Subscript)) for target in parent.targets)
-    return isinstance(parent, (ast.Tuple, ast.List, ast.Dict, ast.keyword)) or (
-        isinstance(parent, ast.Call)
-        and node in parent.args
-        and _method(parent) in ("append", "add", "insert")
-    )
+    if isinstance(parent, ast.Call):
+        return node in parent.args and method_of(parent) in ("append", "add", "insert")
+    return isinstance(parent, (ast.Tuple, ast.List, ast.Dict, ast.keyword))

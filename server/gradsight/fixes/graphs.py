@@ -5,13 +5,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradsight.fixes.aliases import is_read_after, reaching
+from gradsight.fixes.aliases import every_binding, is_read_after, reaching
 from gradsight.fixes.calls import renamed_keyword, with_keyword, without_keyword
-from gradsight.fixes.draft import Draft, FixCase, drafts, short
-from gradsight.fixes.expressions import appended
+from gradsight.fixes.draft import Draft, FixCase, drafts, short, shown
+from gradsight.fixes.expressions import ATOMS, appended
 from gradsight.fixes.inplace import is_update, without_recording
-from gradsight.fixes.lines import insert_after, is_compound, move_before, remove, wrap
-from gradsight.fixes.names import bound_in, own_nodes, reach
+from gradsight.fixes.lines import insert_after, is_compound, move_before, remove, under_no_grad
+from gradsight.fixes.names import (
+    arguments,
+    assigns_only,
+    attributes_in,
+    bound_in,
+    is_name,
+    names_in,
+    own_nodes,
+    receiver,
+)
 from gradsight.fixes.sharing import roots
 from gradsight.fixes.tree import Patch, Tree
 
@@ -21,31 +30,44 @@ def non_scalar(case: FixCase) -> Iterator[Draft]:
     call = case.node
     if not isinstance(call, ast.Call):
         return
-    value: ast.AST | None = call.func.value if _method(call) == "backward" else None  # type: ignore[attr-defined]
+    value = receiver(call, "backward")
     if case.word("how") != "backward":
         value = call.args[0] if call.args else None
     if value is None:
         return
-    name = short(case.tree.segment(value))
+    name = shown(case.tree, value)
     ways = ("mean", "sum") if "loss" in name.lower() else ("sum", "mean")
     for way in ways:
         patches = appended(case.tree, value, f".{way}()")
         yield from drafts(f"reduce-{way}", f"take the {way} of `{name}`", "unsafe", patches)
 
 
-def _method(call: ast.AST) -> str:
-    return call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
-
-
 def backward_twice(case: FixCase) -> Iterator[Draft]:
-    """Add the losses and walk once; or keep the graph, or compute the shared part anew."""
+    """Add the losses and walk once; or keep the graph, or compute the shared part in each step."""
     yield from _added(case)
     first = case.step_node("needed")
-    if isinstance(first, ast.Call):
+    if isinstance(first, ast.Call) and (first is not case.node or _walks_losses(case)):
         patch = with_keyword(case.tree, first, "retain_graph", "True")
         title = "keep the graph with `retain_graph=True`"
         yield from drafts("retain-graph", title, "unsafe", patch)
     yield from _computed_in_loop(case)
+
+
+def _walks_losses(case: FixCase) -> bool:
+    """Whether one loop differentiates several losses of one forward pass: nothing learns in between, so its graph may stay.
+
+    A graph that is built once and walked in every step of a training loop is a mistake that `retain_graph=True` hides:
+    it goes on with the values from before the first step.
+    """
+    loop = next(iter(case.tree.loops(case.statement)), None)
+    loss = receiver(case.node, "backward") if isinstance(case.node, ast.Call) else None
+    if (
+        not isinstance(loop, (ast.For, ast.AsyncFor))
+        or loss is None
+        or not names_in(loss) & names_in(loop.target)
+    ):
+        return False
+    return not any(isinstance(one, ast.Call) and receiver(one, "step") is not None for one in ast.walk(loop))
 
 
 def _added(case: FixCase) -> Iterator[Draft]:
@@ -68,12 +90,11 @@ def _added(case: FixCase) -> Iterator[Draft]:
     gone = remove(tree, first)
     if left == right or gone is None:
         return
-    patch = Patch(tree.start(loss), tree.end(loss), f"({left} + {right})")
-    if not isinstance(loss, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
-        patch = Patch(tree.start(second), tree.end(second), f"({left} + {right}).backward()")
-    yield Draft(
-        "add-losses", f"add `{short(left)}` to `{short(right)}` and call backward once", "safe", (gone, patch)
-    )
+    patch = tree.instead(loss, f"({left} + {right})")
+    if not isinstance(loss, ATOMS):
+        patch = tree.instead(second, f"({left} + {right}).backward()")
+    title = f"add `{short(left)}` to `{short(right)}` and call backward once"
+    yield Draft("add-losses", title, "safe", (gone, patch))
 
 
 def _summed_loop(tree: Tree, loop: ast.For, loss: ast.expr) -> Iterator[Draft]:
@@ -83,10 +104,8 @@ def _summed_loop(tree: Tree, loop: ast.For, loss: ast.expr) -> Iterator[Draft]:
         inner = tree.segment(loop.iter)
     elif len(loop.body) == 2 and isinstance(loop.body[0], ast.Assign):
         made = loop.body[0]
-        names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)} | {
-            ast.unparse(loss)
-        }
-        if [ast.unparse(target) for target in made.targets] != [ast.unparse(loss)]:
+        names = names_in(loop.target) | {ast.unparse(loss)}
+        if not assigns_only(made, ast.unparse(loss)):
             return
         if any(is_read_after(tree, name, loop, tree.scope(loop)) for name in names):
             return
@@ -95,16 +114,14 @@ def _summed_loop(tree: Tree, loop: ast.For, loss: ast.expr) -> Iterator[Draft]:
         return
     if "\n" in inner or "#" in tree.segment(loop):
         return
-    patch = Patch(tree.start(loop), tree.end(loop), f"sum({inner}).backward()")
+    patch = tree.instead(loop, f"sum({inner}).backward()")
     yield Draft("add-losses", f"add up `{short(ast.unparse(loss))}` and call backward once", "safe", (patch,))
 
 
 def _plain_backward(statement: ast.stmt) -> ast.expr | None:
     """What `loss.backward()` without arguments is called on."""
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
-        return call.func.value if not call.args and not call.keywords else None
-    return None
+    return receiver(call, "backward") if isinstance(call, ast.Call) and not arguments(call) else None
 
 
 def _computed_in_loop(case: FixCase) -> Iterator[Draft]:
@@ -115,18 +132,17 @@ def _computed_in_loop(case: FixCase) -> Iterator[Draft]:
     for loop in tree.loops(case.statement):
         if loop in tree.block(saved) and tree.start(saved) < tree.start(loop):
             patches = move_before(tree, saved, loop.body[0])
-            title = f"compute `{short(tree.segment(saved.targets[0]))}` in each step"
+            title = f"compute `{shown(tree, saved.targets[0])}` in each step"
             yield from drafts("into-loop", title, "unsafe", patches)
 
 
 def state_carried(case: FixCase) -> Iterator[Draft]:
     """Cut the carried state after each backward.  Unsafe: how far back the gradient goes is a choice."""
     tree, node = case.tree, case.node
-    if isinstance(node, ast.Call) and _method(node) in ("append", "add", "put", "appendleft") and node.args:
+    if isinstance(node, ast.Call) and receiver(node, "append", "add", "put", "appendleft") and node.args:
         patches = appended(tree, node.args[-1], ".detach()")
-        yield from drafts(
-            "store-detached", f"store `{short(tree.segment(node.args[-1]))}.detach()`", "unsafe", patches
-        )
+        title = f"store `{shown(tree, node.args[-1])}.detach()`"
+        yield from drafts("store-detached", title, "unsafe", patches)
         return
     update = without_recording(case) if is_update(case) else None
     if update is not None:
@@ -146,12 +162,8 @@ def _recorded_nowhere(case: FixCase) -> Iterator[Draft]:
     name = tree.segment(statement.targets[0])
     if not isinstance(statement.value, ast.BinOp) or name not in tree.segment(statement.value):
         return
-    mode = reach(tree, "torch.no_grad", statement)
-    patches = wrap(tree, [statement], f"with {mode.text}():") if mode is not None else None
-    if mode is not None and patches is not None:
-        yield Draft(
-            "no-grad", f"update `{name}` under `torch.no_grad()`", "unsafe", (*mode.patches, *patches)
-        )
+    patches = under_no_grad(tree, [statement])
+    yield from drafts("no-grad", f"update `{name}` under `torch.no_grad()`", "unsafe", patches)
 
 
 def _detached_after_backward(case: FixCase) -> Iterator[Draft]:
@@ -185,10 +197,7 @@ def _detached_after_backward(case: FixCase) -> Iterator[Draft]:
 def _has_gradient_read(tree: Tree, name: str, backward: ast.stmt) -> bool:
     """Whether the gradient of a name is read, which a detached tensor does not have."""
     return any(
-        isinstance(node, ast.Attribute)
-        and node.attr == "grad"
-        and isinstance(node.value, ast.Name)
-        and node.value.id == name
+        isinstance(node, ast.Attribute) and node.attr == "grad" and is_name(node.value, name)
         for node in own_nodes(tree.scope(backward))
     )
 
@@ -197,8 +206,8 @@ def _bound_after(tree: Tree, name: str, backward: ast.stmt) -> ast.expr | None:
     """The value that a name gets behind the backward, in the same loop."""
     loops = tree.loops(backward)
     for node in own_nodes(loops[0]) if loops else []:
-        if isinstance(node, ast.Assign) and tree.start(node) > tree.start(backward):
-            if [ast.unparse(target) for target in node.targets] == [name]:
+        if isinstance(node, ast.Assign) and assigns_only(node, name):
+            if tree.start(node) > tree.start(backward):
                 return node.value
     return None
 
@@ -224,14 +233,12 @@ def carried_names(tree: Tree, statement: ast.stmt, backward: ast.stmt) -> list[s
 def _detached_where_read(case: FixCase) -> Iterator[Draft]:
     """An attribute that keeps its graph is read without it.  Unsafe: how far back the gradient goes is a choice."""
     tree = case.tree
+    targets = case.statement.targets if isinstance(case.statement, ast.Assign) else []
+    written = [tree.segment(target) for target in targets]
     for node in own_nodes(case.statement):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and roots(tree, node) == [node]:
-            parent = tree.parents.get(node)
             text = tree.segment(node)
-            targets = case.statement.targets if isinstance(case.statement, ast.Assign) else []
-            if any(tree.segment(target) == text for target in targets) and not isinstance(
-                parent, ast.Attribute
-            ):
+            if text in written and not isinstance(tree.parents.get(node), ast.Attribute):
                 patches = appended(tree, node, ".detach()")
                 yield from drafts("detach-read", f"read `{text}.detach()`", "unsafe", patches)
 
@@ -244,15 +251,16 @@ def kept_alive(case: FixCase) -> Iterator[Draft]:
         value = statement.value
     elif isinstance(case.node, ast.Call) and case.node.args:
         value = case.node.args[-1]
-    elif isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp):
-        value = statement.value.right
+    elif isinstance(statement, ast.Assign):
+        value = statement.value.right if isinstance(statement.value, ast.BinOp) else statement.value
     if value is None:
         return
     if isinstance(statement, ast.AugAssign) and _is_number(tree, statement):
         number = appended(tree, value, ".item()")
-        yield from drafts("item-kept", f"use `{short(tree.segment(value))}.item()`", "safe", number)
+        yield from drafts("item-kept", f"use `{shown(tree, value)}.item()`", "safe", number)
     patches = appended(tree, value, ".detach()")
-    yield from drafts("detach-kept", f"use `{short(tree.segment(value))}.detach()`", "safe", patches)
+    spoken = f"({shown(tree, value)})" if isinstance(value, ast.BinOp) else shown(tree, value)
+    yield from drafts("detach-kept", f"use `{spoken}.detach()`", "safe", patches)
 
 
 def _is_number(tree: Tree, statement: ast.AugAssign) -> bool:
@@ -261,28 +269,17 @@ def _is_number(tree: Tree, statement: ast.AugAssign) -> bool:
     if not isinstance(target, ast.Name) or not isinstance(statement.op, ast.Add):
         return False
     scope = tree.scope(statement)
+    if attributes_in(scope, of=target.id):
+        return False
     for node in ast.walk(scope):
-        if (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Name)
-            and node.value.id == target.id
-        ):
-            return False
-        if isinstance(node, ast.Call) and any(
-            isinstance(one, ast.Name) and one.id == target.id for one in node.args
-        ):
-            if not (
-                isinstance(node.func, ast.Name) and node.func.id in ("print", "float", "round", "str", "len")
-            ):
+        if isinstance(node, ast.Call) and any(is_name(one, target.id) for one in node.args):
+            if not is_name(node.func, "print", "float", "round", "str", "len"):
                 return False
-    bindings, _, argument = reaching(tree, target.id, statement, scope)
-    return (
-        not argument
-        and bool(bindings)
-        and all(
-            isinstance(one.value, ast.Constant) and isinstance(one.value.value, (int, float))
-            for one in bindings
-        )
+    return every_binding(
+        tree,
+        target,
+        statement,
+        lambda one: isinstance(one.value, ast.Constant) and isinstance(one.value.value, (int, float)),
     )
 
 
@@ -290,9 +287,7 @@ def penalty(case: FixCase) -> Iterator[Draft]:
     """Record the gradient itself."""
     if isinstance(case.node, ast.Call):
         patch = with_keyword(case.tree, case.node, "create_graph", "True")
-        if any(
-            word.arg == "retain_graph" and ast.unparse(word.value) == "True" for word in case.node.keywords
-        ):
+        if any(ast.unparse(word) == "retain_graph=True" for word in case.node.keywords):
             # What is recorded anew is retained too, so the other flag is not needed any more.
             patch = renamed_keyword(case.tree, case.node, "retain_graph", "create_graph")
         if patch is not None:
@@ -310,7 +305,7 @@ def penalty(case: FixCase) -> Iterator[Draft]:
 def unused(case: FixCase) -> Iterator[Draft]:
     """Require the gradient before the tensor is used.  `allow_unused` would only hide the mistake."""
     tree, made, name = case.tree, case.step_statement("made"), case.word("target")
-    if isinstance(made, ast.Assign) and [ast.unparse(one) for one in made.targets] == [name]:
+    if isinstance(made, ast.Assign) and assigns_only(made, name):
         patches = appended(tree, made.value, ".requires_grad_()")
         if patches is not None:
             fresh = not roots(tree, made.value) and tree.scope(made) is tree.scope(case.statement)

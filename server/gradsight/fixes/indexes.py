@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 
+from gradsight.fixes.names import is_name
+
 
 def is_spared(alias: ast.AST | None, name: str, written: ast.AST | None) -> bool:
     """Whether a view `name[i]` holds nothing of what a write to `name[j]` changes."""
     if not isinstance(alias, ast.Subscript) or not isinstance(written, ast.Subscript):
         return False
-    if not (isinstance(alias.value, ast.Name) and alias.value.id == name):
-        return False
-    if not (isinstance(written.value, ast.Name) and written.value.id == name):
+    if not is_name(alias.value, name) or not is_name(written.value, name):
         return False
     return any(_differ(left, right) for left, right in zip(_parts(alias.slice), _parts(written.slice)))
 

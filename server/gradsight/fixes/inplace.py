@@ -7,14 +7,24 @@ from collections.abc import Iterator, Sequence
 
 from gradsight.fixes.aliases import Standing
 from gradsight.fixes.callers import gives_temporaries
-from gradsight.fixes.draft import Draft, FixCase, drafts, short
+from gradsight.fixes.draft import Draft, FixCase, drafts, moves, short, shown
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.forms import FUNCTION_TWINS
-from gradsight.fixes.lines import insert_before, move_after, unwrap, wrap
-from gradsight.fixes.names import FUNCTIONAL, meaning, own_nodes, parameters, reach
+from gradsight.fixes.lines import insert_before, under_no_grad, unwrap
+from gradsight.fixes.names import (
+    FUNCTIONAL,
+    attributes_in,
+    is_name,
+    meaning,
+    method_of,
+    names_in,
+    own_nodes,
+    parameters,
+    reach,
+)
 from gradsight.fixes.out_of_place import Rewrite, rewrite
 from gradsight.fixes.sharing import is_inplace_name, roots
-from gradsight.fixes.tree import Patch, Tree
+from gradsight.fixes.tree import COMPREHENSIONS, FORS, FUNCTIONS, Patch, Tree, heads
 from gradsight.fixes.writes import WriteStatement, writes_in
 from gradsight.model.fix import Safety
 from gradsight.ops.traits import having
@@ -43,10 +53,8 @@ def twin_passed(case: FixCase) -> Iterator[Draft]:
     package, _, last = meaning(case.tree, passed).rpartition(".")
     if package in ("torch", FUNCTIONAL) and last in FUNCTION_TWINS:
         end = case.tree.end(passed)
-        twin = case.tree.segment(passed).removesuffix("_")
-        yield Draft(
-            "twin-passed", f"pass `{twin}`, which makes a new tensor", "unsafe", (Patch(end - 1, end, ""),)
-        )
+        title = f"pass `{case.tree.segment(passed).removesuffix('_')}`, which makes a new tensor"
+        yield Draft("twin-passed", title, "unsafe", (Patch(end - 1, end, ""),))
 
 
 def leaf_written(case: FixCase) -> Iterator[Draft]:
@@ -56,16 +64,11 @@ def leaf_written(case: FixCase) -> Iterator[Draft]:
     if update is not None and is_update(case):
         yield update
         return
-    write = write_of(case)
-    if write is None or not _is_attribute(case.tree, write):
+    # torch refuses a plain tensor in the place of a module's parameter.
+    if not any(isinstance(base, ast.Attribute) for base in _written(case)):
         yield from (draft.unsafe() for draft in written_anew(case, hoist=True))
     if update is not None:
         yield update.unsafe()
-
-
-def _is_attribute(tree: Tree, write: WriteStatement) -> bool:
-    """Whether a write goes to an attribute: torch refuses a plain tensor in the place of a module's parameter."""
-    return any(isinstance(base, ast.Attribute) for base in roots(tree, write.target))
 
 
 def shared_view_written(case: FixCase) -> Iterator[Draft]:
@@ -97,9 +100,9 @@ def written_without_grad(case: FixCase) -> Iterator[Draft]:
 def _write_moved_out(case: FixCase, block: ast.With) -> Iterator[Draft]:
     """The last write of a block, behind the block and out of place."""
     tree, changed = case.tree, _rewrite_of(case)
-    if block.body[-1] is not case.statement or changed is None or changed.how != "new":
+    if changed is None or changed.how != "new" or not tree.begins_line(case.statement):
         return
-    if not tree.begins_line(case.statement):
+    if block.body[-1] is not case.statement:
         return
     text, end = tree.segment(case.statement, changed.patches), tree.end(case.statement)
     patch = Patch(tree.line_start(tree.start(case.statement)), end, tree.indent(block) + text)
@@ -114,12 +117,8 @@ def step_before_backward(case: FixCase) -> Iterator[Draft]:
     needed = case.step_statement("needed")
     if needed is None or needed not in case.tree.block(case.statement):
         return
-    patches = move_after(case.tree, case.statement, needed)
-    if patches is not None and case.tree.start(needed) > case.tree.start(case.statement):
-        title = (
-            f"move `{short(case.tree.segment(case.statement))}` after `{short(case.tree.segment(needed))}`"
-        )
-        yield Draft("move-step", title, "unsafe", patches)
+    if case.tree.start(needed) > case.tree.start(case.statement):
+        yield from moves("move-step", case.tree, case.statement, "after", needed)
 
 
 def alias_changed(case: FixCase) -> Iterator[Draft]:
@@ -128,24 +127,19 @@ def alias_changed(case: FixCase) -> Iterator[Draft]:
     if case.word("how") == "state_dict" and isinstance(node, ast.expr):
         copied = reach(case.tree, "copy.deepcopy", node)
         if copied is not None:
-            start, end = case.tree.start(node), case.tree.end(node)
-            patches = (*copied.patches, Patch(start, start, f"{copied.text}("), Patch(end, end, ")"))
+            patches = (*copied.patches, *case.tree.between(f"{copied.text}(", node, ")"))
             yield Draft("deepcopy", "store a deep copy of the state", "unsafe", patches)
         return
     yield from _stored_copies(case)
     yield from _returned_copies(case)
     for source in (case.step_node("made"), node):
         value = source.value if isinstance(source, ast.Assign) else source
-        if (
-            isinstance(value, ast.Call)
-            and isinstance(value.func, ast.Attribute)
-            and value.func.attr.endswith("_")
-        ):
+        if method_of(value).endswith("_"):
             # A copy of what a write gives back comes after the write.
             continue
         if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript, ast.Call)) and roots(case.tree, value):
             cloned = appended(case.tree, value, ".clone()")
-            yield from drafts("clone-alias", f"clone `{short(case.tree.segment(value))}`", "unsafe", cloned)
+            yield from drafts("clone-alias", f"clone `{shown(case.tree, value)}`", "unsafe", cloned)
     yield from (draft.unsafe() for draft in written_anew(case))
 
 
@@ -165,22 +159,18 @@ def _stored_copies(case: FixCase) -> Iterator[Draft]:
     """A clone of each name that is stored or yielded as it is; which of them helps is seen when it is tried."""
     if case.word("how") != "list":
         return
-    tree = case.tree
-    made = case.step_node("made")
-    places: list[ast.AST] = [case.node, *([made] if made is not None else [])]
-    written = case.step_statement("written")
+    tree, written = case.tree, case.step_statement("written")
+    places = [case.node, case.step_node("made")]
     if written is not None:
         places += [one for one in own_nodes(tree.scope(written)) if isinstance(one, ast.Yield)]
     for place in places:
-        if not isinstance(place, (ast.Call, ast.Yield)):
-            continue
-        given = place.args if isinstance(place, ast.Call) else [place.value] if place.value else []
-        for one in _stored_names(given):
+        given = place.args if isinstance(place, ast.Call) else [getattr(place, "value", None)]
+        for one in _stored_names(given) if isinstance(place, (ast.Call, ast.Yield)) else ():
             title = f"store a clone of `{one.id}`"
             yield Draft("clone-stored", title, "unsafe", appended(tree, one, ".clone()") or ())
 
 
-def _stored_names(given: Sequence[ast.expr]) -> Iterator[ast.Name]:
+def _stored_names(given: Sequence[ast.expr | None]) -> Iterator[ast.Name]:
     for one in given:
         if isinstance(one, ast.Name):
             yield one
@@ -219,7 +209,8 @@ def written_anew(case: FixCase, hoist: bool = False) -> Iterator[Draft]:
     elif changed.how == "layer":
         yield Draft("layer", f"use `{changed.name}` without `inplace=True`", safety, patches)
     else:
-        yield Draft("out-of-place", f"write to a new `{short(changed.name)}`", safety, patches)
+        names = short(changed.name).replace(" and ", "` and `")
+        yield Draft("out-of-place", f"write to a new `{names}`", safety, patches)
 
 
 def _rewrite_of(case: FixCase) -> Rewrite | None:
@@ -249,37 +240,25 @@ def safety_of(case: FixCase, known: Standing, name: str) -> Safety | None:
     if known.is_private:
         return "safe"
     scope = case.tree.scope(case.statement)
-    if known.argument and not known.reasons and isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if known.argument and not known.reasons and isinstance(scope, FUNCTIONS):
         if gives_temporaries(case.tree, scope, name):
             return "safe"
     return "unsafe"
 
 
 def is_unrecorded(case: FixCase) -> bool:
-    """Whether the statement runs without grad mode, by what the finding says or by a block or decorator around it."""
+    """Whether the statement runs with grad mode off, by what the finding says or by a block or decorator around it."""
     if case.word("mode") in ("no_grad", "inference"):
         return True
-    for parent in case.tree.ancestors(case.statement):
-        if isinstance(parent, (ast.With, ast.AsyncWith)):
-            heads = [item.context_expr for item in parent.items]
-        elif isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            heads = list(parent.decorator_list)
-        else:
-            continue
-        if any(word in ast.unparse(head) for head in heads for word in MODES):
-            return True
-    return False
+    around = [head for parent in case.tree.ancestors(case.statement) for head in heads(parent)]
+    return any(word in ast.unparse(head) for head in around for word in MODES)
 
 
 def _hoisted(tree: Tree, statement: ast.stmt, name: str) -> tuple[Patch, ...] | None:
     """The clone in front of the outermost loop that does not give the name another tensor."""
     place: ast.stmt | None = None
     for loop in tree.loops(statement):
-        if name in {
-            node.id
-            for node in own_nodes(loop)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }:
+        if any(is_name(node, name) and isinstance(node.ctx, ast.Store) for node in own_nodes(loop)):
             break
         place = loop
     patch = insert_before(tree, place, f"{name} = {name}.clone()") if place is not None else None
@@ -301,18 +280,14 @@ def copy_kept(case: FixCase) -> Iterator[Draft]:
         patches = appended(tree, saved, ".clone()")
         yield from drafts("clone-result", f"clone the output of `{op}`", "safe", patches)
         return
-    if (
-        isinstance(saved, ast.Call)
-        and isinstance(saved.func, ast.Attribute)
-        and is_inplace_name(saved.func.attr)
-    ):
+    if is_inplace_name(method_of(saved)):
         return
     operands = [one for one in _operands(saved) if _speaks_of(case, one)]
     if not operands:
         return
     every = tuple(patch for one in operands for patch in appended(tree, one, ".clone()") or ())
-    name = short(tree.segment(operands[0]))
-    yield Draft("clone-operand", f"pass a clone of `{name}` to `{op}`", "safe", every)
+    title = f"pass a clone of `{shown(tree, operands[0])}` to `{op}`"
+    yield Draft("clone-operand", title, "safe", every)
 
 
 def _runs_what_it_is_given(tree: Tree, node: ast.AST) -> bool:
@@ -320,12 +295,12 @@ def _runs_what_it_is_given(tree: Tree, node: ast.AST) -> bool:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
     for parent in tree.ancestors(node):
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        if isinstance(parent, (*FUNCTIONS, ast.Lambda)):
             names = parameters(parent)
-        elif isinstance(parent, (ast.For, ast.AsyncFor)):
-            names = _names_in(parent.target)
-        elif isinstance(parent, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)):
-            names = {name for one in parent.generators for name in _names_in(one.target)}
+        elif isinstance(parent, FORS):
+            names = names_in(parent.target)
+        elif isinstance(parent, COMPREHENSIONS):
+            names = names_in(*(one.target for one in parent.generators))
         else:
             continue
         if node.func.id in names:
@@ -333,13 +308,10 @@ def _runs_what_it_is_given(tree: Tree, node: ast.AST) -> bool:
     return False
 
 
-def _names_in(target: ast.expr) -> set[str]:
-    return {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
-
-
 def _operands(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.BinOp):
-        return [one for side in (node.left, node.right) for one in _operands_or_self(side)]
+        sides = [_operands(one) if isinstance(one, ast.BinOp) else [one] for one in (node.left, node.right)]
+        return sides[0] + sides[1]
     if isinstance(node, ast.Call):
         found = list(node.args)
         found += [keyword.value for keyword in node.keywords if keyword.arg]
@@ -347,10 +319,6 @@ def _operands(node: ast.expr) -> list[ast.expr]:
             found.insert(0, node.func.value)
         return found
     return []
-
-
-def _operands_or_self(node: ast.expr) -> list[ast.expr]:
-    return _operands(node) if isinstance(node, ast.BinOp) else [node]
 
 
 def _speaks_of(case: FixCase, operand: ast.expr) -> bool:
@@ -377,26 +345,16 @@ def _is_unpacked(tree: Tree, node: ast.AST) -> bool:
 
 def without_recording(case: FixCase) -> Draft | None:
     """The write, and its neighbours with the same fault, under `torch.no_grad()`."""
-    tree = case.tree
-    mode = reach(tree, "torch.no_grad", case.statement)
-    if mode is None:
-        return None
-    group = neighbours(case)
-    patches = wrap(tree, group, f"with {mode.text}():")
-    if patches is None:
-        return None
-    return Draft(
-        "no-grad",
-        f"update `{short(_written_name(case))}` under `torch.no_grad()`",
-        "safe",
-        (*mode.patches, *patches),
-    )
+    patches = under_no_grad(case.tree, neighbours(case))
+    name = case.word("target") or next((case.tree.segment(base) for base in _written(case)), "it")
+    title = f"update `{short(name)}` under `torch.no_grad()`"
+    return Draft("no-grad", title, "safe", patches) if patches is not None else None
 
 
-def _written_name(case: FixCase) -> str:
+def _written(case: FixCase) -> list[ast.AST]:
+    """The tensors that the write of a finding may change."""
     write = write_of(case)
-    base = roots(case.tree, write.target)[:1] if write is not None else []
-    return case.word("target") or (case.tree.segment(base[0]) if base else "it")
+    return roots(case.tree, write.target) if write is not None else []
 
 
 def neighbours(case: FixCase) -> list[ast.stmt]:
@@ -420,30 +378,21 @@ def is_update(case: FixCase) -> bool:
     """Whether a write to a leaf is an update of a parameter, and no part of a computation."""
     tree = case.tree
     scope = tree.scope(case.statement)
-    if any(isinstance(node, ast.Attribute) and node.attr == "grad" for node in ast.walk(case.statement)):
+    if "grad" in attributes_in(case.statement):
         return True
-    if isinstance(scope, ast.Module):
-        return False
-    if scope.name == "forward":
+    if isinstance(scope, ast.Module) or scope.name == "forward":
         return False
     if scope.name.lstrip("_").startswith(("init", "reset")):
         return True
-    write = write_of(case)
-    for base in roots(tree, write.target) if write is not None else []:
-        if isinstance(base, ast.Attribute):
-            return True
-        if isinstance(base, ast.Name) and _loops_over_parameters(tree, case.statement, base.id):
-            return True
-    return False
+    return any(
+        isinstance(base, ast.Attribute)
+        or (isinstance(base, ast.Name) and _loops_over_parameters(tree, case.statement, base.id))
+        for base in _written(case)
+    )
 
 
 def _loops_over_parameters(tree: Tree, statement: ast.stmt, name: str) -> bool:
     for loop in tree.loops(statement):
-        if isinstance(loop, ast.For) and name in {
-            n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)
-        }:
-            return any(
-                isinstance(node, ast.Attribute) and node.attr in ("parameters", "named_parameters")
-                for node in ast.walk(loop.iter)
-            )
+        if isinstance(loop, ast.For) and name in names_in(loop.target):
+            return not attributes_in(loop.iter).isdisjoint(("parameters", "named_parameters"))
     return False

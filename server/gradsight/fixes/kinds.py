@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.fixes.aliases import reaching
+from gradsight.fixes.aliases import every_binding
 from gradsight.fixes.forms import INPLACE
-from gradsight.fixes.names import meaning
+from gradsight.fixes.names import last_name, meaning, method_of
 from gradsight.fixes.tree import Tree
 from gradsight.ops.traits import having
 
@@ -34,30 +34,24 @@ def is_plainly_tensor(tree: Tree, node: ast.AST | None, statement: ast.stmt, dep
         return is_plainly_tensor(tree, node.value, statement, depth + 1)
     if isinstance(node, ast.Call):
         return _is_result(tree, node, statement, depth)
-    if isinstance(node, ast.Name):
-        bindings, _, argument = reaching(tree, node.id, statement, tree.scope(statement))
-        return (
-            not argument
-            and bool(bindings)
-            and all(
-                isinstance(one.place, (ast.Assign, ast.AnnAssign))
-                and not isinstance(getattr(one.place, "targets", [None])[0], (ast.Tuple, ast.List))
-                and is_plainly_tensor(tree, one.value, one.place, depth + 1)
-                for one in bindings
-            )
-        )
-    return False
+    return every_binding(
+        tree,
+        node,
+        statement,
+        lambda one: (
+            isinstance(one.place, (ast.Assign, ast.AnnAssign))
+            and not isinstance(getattr(one.place, "targets", [None])[0], (ast.Tuple, ast.List))
+            and is_plainly_tensor(tree, one.value, one.place, depth + 1)
+        ),
+    )
 
 
 def _is_result(tree: Tree, call: ast.Call, statement: ast.stmt, depth: int) -> bool:
     module, _, name = meaning(tree, call.func).rpartition(".")
     if module in ("torch", "torch.nn.functional"):
         return name in MADE or name in COMPUTED
-    return (
-        isinstance(call.func, ast.Attribute)
-        and call.func.attr in METHODS
-        and is_plainly_tensor(tree, call.func.value, statement, depth + 1)
-    )
+    base = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return method_of(call) in METHODS and is_plainly_tensor(tree, base, statement, depth + 1)
 
 
 CONTAINER_ONLY = frozenset("append extend insert items keys pop popitem setdefault update values".split())
@@ -118,5 +112,4 @@ def _makes_container(tree: Tree, value: ast.AST) -> bool:
         return True
     if not isinstance(value, ast.Call):
         return False
-    name = value.func.attr if isinstance(value.func, ast.Attribute) else getattr(value.func, "id", "")
-    return name in CONTAINERS or meaning(tree, value.func).startswith("numpy.")
+    return last_name(value.func) in CONTAINERS or meaning(tree, value.func).startswith("numpy.")

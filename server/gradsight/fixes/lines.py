@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradsight.fixes.difference import difference
+from gradsight.fixes.names import reach
 from gradsight.fixes.tree import Patch, Tree
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def remove(tree: Tree, statement: ast.stmt) -> Patch | None:
     if not tree.stands_alone(statement):
         return None
     if len(tree.block(statement)) == 1:
-        return Patch(tree.start(statement), tree.end(statement), "pass")
+        return tree.instead(statement, "pass")
     return Patch(tree.line_start(tree.start(statement)), tree.next_line(tree.end(statement)), "")
 
 
@@ -82,6 +83,15 @@ def wrap(
     inside = [one for one, node in zip(lines.statements, every) if node not in gone]
     block = libcst.IndentedBlock(body=inside, indent=tree.indent_unit)
     return lines.patches(libcst.parse_statement(f"{header} pass").with_changes(body=block))
+
+
+def under_no_grad(
+    tree: Tree, statements: Sequence[ast.stmt], gone: Sequence[ast.stmt] = ()
+) -> tuple[Patch, ...] | None:
+    """Put neighbouring statements under `with torch.no_grad():`, as that is written in this text."""
+    mode = reach(tree, "torch.no_grad", statements[0])
+    patches = wrap(tree, statements, f"with {mode.text}():", gone) if mode is not None else None
+    return (*mode.patches, *patches) if mode is not None and patches is not None else None
 
 
 def unwrap(tree: Tree, statement: ast.With | ast.AsyncWith) -> tuple[Patch, ...] | None:

@@ -5,12 +5,26 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from gradsight.fixes.calls import without_keyword
-from gradsight.fixes.draft import Draft, FixCase, drafts, short
-from gradsight.fixes.expressions import without_call, without_method
+from gradsight.fixes.calls import stated, without_keyword
+from gradsight.fixes.draft import Draft, FixCase, drafts, short, shown
+from gradsight.fixes.expressions import ATOMS, without_call, without_method
 from gradsight.fixes.lines import insert_after, insert_before, move_before, remove
-from gradsight.fixes.names import meaning, parameters, reach
-from gradsight.fixes.tree import FunctionNode, Patch, Tree
+from gradsight.fixes.names import (
+    arguments,
+    attributes_in,
+    is_docstring,
+    is_name,
+    is_read,
+    last_name,
+    meaning,
+    method_in,
+    method_of,
+    names_in,
+    reach,
+    receiver,
+    stored_in,
+)
+from gradsight.fixes.tree import FUNCTIONS, FunctionNode, Patch, Tree
 from gradsight.model.fix import Safety
 
 CONTAINERS = {
@@ -42,11 +56,9 @@ def not_registered(case: FixCase) -> Iterator[Draft]:
     written = reach(case.tree, f"torch.nn.{kind}", case.statement) if kind is not None else None
     if kind is None or written is None or not _keys_fit(value):
         return
-    start, end = case.tree.start(value), case.tree.end(value)
-    if isinstance(value, (ast.List, ast.Dict, ast.Tuple)) and case.tree.segment(value) in ("[]", "{}", "()"):
-        patches: tuple[Patch, ...] = (Patch(start, end, f"{written.text}()"),)
-    else:
-        patches = (Patch(start, start, f"{written.text}("), Patch(end, end, ")"))
+    patches: tuple[Patch, ...] = case.tree.between(f"{written.text}(", value, ")")
+    if case.tree.segment(value) in ("[]", "{}", "()"):
+        patches = (case.tree.instead(value, f"{written.text}()"),)
     is_safe = not case.finding.data.get("mixed") and _is_own(case, value) and _is_used_as(case, kind)
     safety: Safety = "safe" if is_safe else "unsafe"
     title = f"make `{case.word('name')}` an `nn.{kind}`"
@@ -63,19 +75,15 @@ def _keys_fit(value: ast.expr) -> bool:
 def _is_own(case: FixCase, value: ast.expr) -> bool:
     """Whether nobody can change the plain container behind the registered one, which copies its entries."""
     if isinstance(value, ast.Name):
-        scope = case.tree.scope(case.statement)
-        return scope is not None and not any(
-            isinstance(node, ast.Name)
-            and node.id == value.id
-            and case.tree.start(node) > case.tree.end(value)
-            for node in ast.walk(scope)
+        return not any(
+            is_name(node, value.id) and case.tree.start(node) > case.tree.end(value)
+            for node in ast.walk(case.tree.scope(case.statement))
         )
     return isinstance(value, (ast.List, ast.Tuple, ast.Dict, ast.ListComp, ast.DictComp)) or (
-        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in COPYING
+        isinstance(value, ast.Call) and is_name(value.func, "list", "tuple", "dict")
     )
 
 
-COPYING = ("list", "tuple", "dict")
 READING = frozenset("len enumerate zip list tuple reversed iter range print bool".split())
 """Functions that take a registered container as well as a plain one."""
 
@@ -138,22 +146,21 @@ def _parameter(case: FixCase, value: ast.expr) -> Iterator[Draft]:
         if gone is None:
             return
         text = tree.segment(value, (gone,))
-    patch = Patch(tree.start(value), tree.end(value), f"{written.text}({text})")
+    patch = tree.instead(value, f"{written.text}({text})")
     name = case.word("name")
     yield Draft("parameter", f"make `{name}` an `nn.Parameter`", "safe", (*written.patches, patch))
     target = getattr(case.statement, "targets", [None])[0]
     if flag is not None and isinstance(target, ast.Attribute) and target.attr == name:
         call = f'{tree.segment(target.value)}.register_buffer("{name}", {text})'
-        whole = Patch(tree.start(case.statement), tree.end(case.statement), call)
-        yield Draft("buffer", f"make `{name}` a buffer", "unsafe", (whole,))
+        yield Draft("buffer", f"make `{name}` a buffer", "unsafe", (tree.instead(case.statement, call),))
 
 
 def _flagged(tree: Tree, value: ast.expr) -> ast.Call | None:
     """The call at the top of an expression that asks for a gradient."""
     if not isinstance(value, ast.Call):
         return None
-    if isinstance(value.func, ast.Attribute) and value.func.attr == "requires_grad_":
-        return value if not value.args and not value.keywords else None
+    if method_of(value) == "requires_grad_":
+        return value if not arguments(value) else None
     has_flag = any(word.arg == "requires_grad" for word in value.keywords)
     return value if has_flag and meaning(tree, value.func).startswith("torch.") else None
 
@@ -162,40 +169,34 @@ def typo(case: FixCase) -> Iterator[Draft]:
     """The attribute that is meant."""
     tree, statement, meant = case.tree, case.statement, case.word("meant")
     target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-    if not isinstance(target, ast.Attribute):
+    if not isinstance(statement, ast.Assign) or not isinstance(target, ast.Attribute):
         return
+    name, value = tree.segment(target.value), tree.segment(statement.value)
     if meant.isidentifier():
         end = tree.end(target)
         patch = Patch(end - len(target.attr), end, meant)
         yield Draft("rename", f"rename `{target.attr}` to `{meant}`", "safe", (patch,))
-    elif meant == "requires_grad_()" and isinstance(statement, ast.Assign):
-        start = tree.end(target) - len(target.attr)
-        text = f"requires_grad_({tree.segment(statement.value)})"
-        patch = Patch(start, tree.end(statement), text)
-        yield Draft("method", f"replace with `{tree.segment(target.value)}.{text}`", "safe", (patch,))
-    elif meant == f"{target.attr}(…)" and isinstance(statement, ast.Assign):
-        text = f"({tree.segment(statement.value)})"
-        patch = Patch(tree.end(target), tree.end(statement), text)
-        yield Draft("call-it", f"call `{target.attr}`", "unsafe", (patch,))
-    elif meant.startswith("param_groups") and isinstance(statement, ast.Assign):
-        name, value = tree.segment(target.value), tree.segment(statement.value)
+    elif meant == "requires_grad_()":
+        text = f"{name}.requires_grad_({value})"
+        yield from drafts("method", f"replace with `{text}`", "safe", stated(tree, statement, text))
+    elif meant == f"{target.attr}(…)":
+        called = stated(tree, statement, f"{name}.{target.attr}({value})")
+        yield from drafts("call-it", f"call `{target.attr}`", "unsafe", called)
+    elif meant.startswith("param_groups") and tree.stands_alone(statement):
         inner = tree.newline + tree.indent(statement) + tree.indent_unit
         text = f'for group in {name}.param_groups:{inner}group["{target.attr}"] = {value}'
-        if tree.stands_alone(statement):
-            patch = Patch(tree.start(statement), tree.end(statement), text)
-            yield Draft(
-                "groups", f"set `{target.attr}` in the parameter groups of `{name}`", "unsafe", (patch,)
-            )
+        title = f"set `{target.attr}` in the parameter groups of `{name}`"
+        yield Draft("groups", title, "unsafe", (tree.instead(statement, text),))
 
 
 def super_first(case: FixCase) -> Iterator[Draft]:
     """Initialise the module before anything is assigned to it."""
     tree = case.tree
     function = tree.scope(case.statement)
-    if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    if not isinstance(function, FUNCTIONS):
         return
     first = function.body[0]
-    if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and len(function.body) > 1:
+    if is_docstring(first) and len(function.body) > 1:
         first = function.body[1]
     called = next((one for one in function.body if _is_super_init(one)), None)
     if called is None:
@@ -205,30 +206,20 @@ def super_first(case: FixCase) -> Iterator[Draft]:
     if not _uses_arguments_only(function, called):
         return
     patches = move_before(tree, called, first)
-    yield from drafts("super-init", f"move `{short(tree.segment(called))}` to the top", "safe", patches)
+    yield from drafts("super-init", f"move `{shown(tree, called)}` to the top", "safe", patches)
 
 
 def _is_super_init(statement: ast.stmt) -> bool:
     call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-        return False
-    base = call.func.value
-    return call.func.attr == "__init__" and isinstance(base, ast.Call) and ast.unparse(base.func) == "super"
+    base = receiver(call, "__init__")
+    return isinstance(base, ast.Call) and is_name(base.func, "super")
 
 
 def _uses_arguments_only(function: FunctionNode, statement: ast.stmt) -> bool:
     """Whether a call needs nothing that the function computes before it."""
     call = getattr(statement, "value", None)
-    given = [*call.args, *(word.value for word in call.keywords)] if isinstance(call, ast.Call) else []
-    known = parameters(function) - {"self"}
-    assigned = {
-        node.id
-        for earlier in function.body
-        for node in ast.walk(earlier)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    names = {node.id for one in given for node in ast.walk(one) if isinstance(node, ast.Name)}
-    return not names & assigned and "self" not in names and (names <= known or not names & {"self"})
+    names = names_in(*arguments(call)) if isinstance(call, ast.Call) else set()
+    return "self" not in names and names.isdisjoint(stored_in(*function.body))
 
 
 def made_in_forward(case: FixCase) -> Iterator[Draft]:
@@ -237,42 +228,24 @@ def made_in_forward(case: FixCase) -> Iterator[Draft]:
     owner = tree.owner(case.statement)
     if not isinstance(call, ast.Call) or owner is None:
         return
-    init = next(
-        (one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None
-    )
-    names = {
-        node.id
-        for one in [*call.args, *(w.value for w in call.keywords)]
-        for node in ast.walk(one)
-        if isinstance(node, ast.Name)
-    }
-    if init is None or not names <= {"self"} or "\n" in tree.segment(call):
+    init = method_in(owner, "__init__")
+    if init is None or not names_in(*arguments(call)) <= {"self"} or "\n" in tree.segment(call):
         return
-    taken = {node.attr for node in ast.walk(owner) if isinstance(node, ast.Attribute)}
     statement = case.statement
     layer = meaning(tree, call.func).rpartition(".")[2].lower()
-    used: list[Patch] = [Patch(tree.start(call), tree.end(call), f"self.{layer}")]
-    if (
-        isinstance(statement, ast.Assign)
-        and statement.value is call
-        and isinstance(statement.targets[0], ast.Name)
-    ):
-        layer = statement.targets[0].id
-        gone = remove(tree, statement)
+    used = [tree.instead(call, f"self.{layer}")]
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and statement.value is call else None
+    if isinstance(statement, ast.Assign) and isinstance(target, ast.Name):
+        layer, gone = target.id, remove(tree, statement)
         if gone is None or len(statement.targets) > 1:
             return
-        used = [gone, *_renamed(tree, tree.scope(statement), layer)]
+        # Every read of the local name is one of the module's attribute.
+        reads = (node for node in ast.walk(tree.scope(statement)) if is_read(node, layer))
+        used = [gone, *(tree.instead(node, f"self.{layer}") for node in reads)]
     added = insert_after(tree, init.body[-1], f"self.{layer} = {tree.segment(call)}")
-    if not layer or layer in taken or added is None:
+    if not layer or layer in attributes_in(owner) or added is None:
         return
     yield Draft("hoist", f"create `self.{layer}` once, in `__init__`", "unsafe", (added, *used))
-
-
-def _renamed(tree: Tree, scope: ast.AST, name: str) -> Iterator[Patch]:
-    """Every read of a local name, from the module instead."""
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load):
-            yield Patch(tree.start(node), tree.end(node), f"self.{name}")
 
 
 def activation_twice(case: FixCase) -> Iterator[Draft]:
@@ -280,14 +253,12 @@ def activation_twice(case: FixCase) -> Iterator[Draft]:
     tree, made = case.tree, case.step_node("made")
     if not isinstance(made, ast.Call):
         return
-    op = case.word("op").lower()
-    name = made.func.attr if isinstance(made.func, ast.Attribute) else getattr(made.func, "id", "")
-    if op.rstrip("_") not in name.lower():
+    if case.word("op").lower().rstrip("_") not in last_name(made.func).lower():
         return
     inner = made.args[0] if made.args else None
     is_method = False
     if isinstance(made.func, ast.Attribute) and not meaning(tree, made.func):
-        is_method = not isinstance(inner, (ast.Name, ast.Call, ast.Attribute, ast.Subscript))
+        is_method = not isinstance(inner, ATOMS)
         inner = made.func.value if is_method else inner
     yield from _activation_passed_by(case, made, inner)
     patch = without_method(tree, made) if is_method else without_call(tree, made)
@@ -298,25 +269,18 @@ def _activation_passed_by(case: FixCase, made: ast.Call, inner: ast.AST | None) 
     """The loss is given what the activation was applied to; the activation stays where others read it."""
     tree, loss = case.tree, case.node
     statement = tree.statement(made)
-    if (
-        not isinstance(loss, ast.Call)
-        or not isinstance(inner, ast.Name)
-        or not isinstance(statement, ast.Assign)
-    ):
+    if not isinstance(loss, ast.Call) or not loss.args or not isinstance(inner, ast.Name):
         return
-    if statement.value is not made or not isinstance(statement.targets[0], ast.Name):
+    if not isinstance(statement, ast.Assign) or statement.value is not made:
         return
-    name = statement.targets[0].id
-    if not loss.args or not isinstance(loss.args[0], ast.Name) or loss.args[0].id != name:
+    target, scope = statement.targets[0], tree.scope(statement)
+    if not isinstance(target, ast.Name) or not is_name(loss.args[0], target.id):
         return
-    scope = tree.scope(statement)
     if scope is not tree.scope(case.statement):
         return
-    count = sum(isinstance(node, ast.Name) and node.id == name for node in ast.walk(scope))
-    patches = [Patch(tree.start(loss.args[0]), tree.end(loss.args[0]), inner.id)]
+    count = sum(is_name(node, target.id) for node in ast.walk(scope))
     gone = remove(tree, statement) if count == 2 else None
-    if gone is not None:
-        patches.insert(0, gone)
+    patches = [*([gone] if gone is not None else []), tree.instead(loss.args[0], inner.id)]
     title = f"pass `{inner.id}` to `{case.word('loss')}`, without `{case.word('op')}`"
     yield Draft("pass-by", title, "unsafe", tuple(patches))
 
@@ -324,7 +288,5 @@ def _activation_passed_by(case: FixCase, made: ast.Call, inner: ast.AST | None) 
 def forward_called(case: FixCase) -> Iterator[Draft]:
     """`net.forward(x)` becomes `net(x)`."""
     call = case.node
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
-        gone = without_method(case.tree, call.func)
-        if gone is not None:
-            yield Draft("call-module", f"call `{short(case.word('target'))}(...)`", "unsafe", (gone,))
+    gone = without_method(case.tree, call.func) if isinstance(call, ast.Call) and method_of(call) else None
+    yield from drafts("call-module", f"call `{short(case.word('target'))}(...)`", "unsafe", gone)

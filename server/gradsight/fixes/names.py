@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
-from gradsight.fixes.tree import SCOPES, Patch, Tree
+from gradsight.fixes.tree import FUNCTIONS, SCOPES, Patch, Tree
 
 FUNCTIONAL = "torch.nn.functional"
 
@@ -51,6 +52,63 @@ def dotted(node: ast.AST) -> str:
     return ".".join([node.id, *reversed(parts)])
 
 
+def last_name(node: ast.AST) -> str:
+    """`c` of `a().b.c`, or nothing when the expression ends otherwise."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def method_of(node: ast.AST | None) -> str:
+    """The name of the method that an expression calls, or nothing where it calls none."""
+    return node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
+
+
+def receiver(node: ast.AST | None, *methods: str) -> ast.expr | None:
+    """What an expression calls one of these methods on."""
+    func = node.func if isinstance(node, ast.Call) else None
+    return func.value if isinstance(func, ast.Attribute) and func.attr in methods else None
+
+
+def method_in(owner: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+    """The method of a class with a name."""
+    return next((one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name == name), None)
+
+
+def arguments(call: ast.Call) -> list[ast.expr]:
+    """What a call is given, by place and by name."""
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
+def is_name(node: ast.AST | None, *names: str) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def is_read(node: ast.AST, name: str) -> bool:
+    return is_name(node, name) and isinstance(node.ctx, ast.Load)
+
+
+def names_in(*nodes: ast.AST) -> set[str]:
+    return {one.id for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def stored_in(*nodes: ast.AST) -> set[str]:
+    """The names that are given a value anywhere in some nodes."""
+    every = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.Name)]
+    return {one.id for one in every if isinstance(one.ctx, ast.Store)}
+
+
+def attributes_in(*nodes: ast.AST, of: str = "") -> set[str]:
+    """The attributes that are spelled anywhere in some nodes; with `of`, those of one name."""
+    every = [one for node in nodes for one in ast.walk(node) if isinstance(one, ast.Attribute)]
+    return {one.attr for one in every if not of or is_name(one.value, of)}
+
+
+def assigns_only(statement: ast.AST, name: str) -> bool:
+    """Whether a statement assigns to one target, which is spelled like this."""
+    return isinstance(statement, ast.Assign) and [ast.unparse(one) for one in statement.targets] == [name]
+
+
 def meaning(tree: Tree, node: ast.AST) -> str:
     """The full name of what a dotted expression stands for: `F.relu` is `torch.nn.functional.relu`."""
     text = dotted(node)
@@ -81,9 +139,7 @@ def reach(tree: Tree, full: str, place: ast.AST) -> NameReach | None:
 def import_patch(tree: Tree, package: str) -> Patch:
     """Add `import package` before the first other import, behind the docstring and `from __future__`."""
     body = tree.module.body
-    last_future: ast.stmt | None = None
-    if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        last_future = body[0]
+    last_future = body[0] if body and is_docstring(body[0]) else None
     for statement in body:
         if isinstance(statement, ast.ImportFrom) and statement.module == "__future__":
             last_future = statement
@@ -97,36 +153,36 @@ def import_patch(tree: Tree, package: str) -> Patch:
     return Patch(place, place, f"{tree.newline}{tree.newline}import {package}")
 
 
+def is_docstring(statement: ast.stmt) -> bool:
+    """Whether a statement, as the first of its block, would describe it."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
 def is_shadowed(tree: Tree, name: str, place: ast.AST) -> bool:
     """Whether a function around the place binds the name itself, so that a module's name is hidden there."""
     for parent in tree.ancestors(place):
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)) and name in bound_in(parent):
-            return not _imported_in(parent, name)
+        if isinstance(parent, FUNCTIONS) and name in bound_in(parent):
+            return not any(name in _imported(node) for node in own_nodes(parent))
     return False
 
 
-def _imported_in(scope: ast.AST, name: str) -> bool:
-    return any(
-        (alias.asname or alias.name.partition(".")[0]) == name
-        for node in own_nodes(scope)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-        for alias in node.names
-    )
+def _imported(node: ast.AST) -> set[str]:
+    """The names that an import binds."""
+    if not isinstance(node, (ast.Import, ast.ImportFrom)):
+        return set()
+    return {alias.asname or alias.name.partition(".")[0] for alias in node.names}
 
 
 def bound_in(scope: ast.AST) -> set[str]:
     """The names that a function or module binds itself: parameters, assignments, loops, imports, definitions."""
-    names: set[str] = set()
-    if isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        names |= parameters(scope)
+    names = parameters(scope) if isinstance(scope, FUNCTIONS) else set()
     outer: set[str] = set()
     for node in own_nodes(scope):
+        names |= _imported(node)
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             names.add(node.id)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             names.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            names |= {alias.asname or alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             outer |= set(node.names)
         elif isinstance(node, ast.ExceptHandler) and node.name:

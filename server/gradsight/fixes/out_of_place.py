@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
-from gradsight.fixes.aliases import Standing, is_read_after, reaching, reads, standing
+from gradsight.fixes.aliases import Standing, every_binding, is_read_after, reads, standing
 from gradsight.fixes.calls import assigned, restated, small_statement, without_argument, without_keyword
 from gradsight.fixes.flags import flag_of
-from gradsight.fixes.forms import (
-    BY_CLONE,
-    FACTORIES,
-    FUNCTION_CLONES,
-    OPERATORS,
-    OWN_TYPE,
-    WITH_TWIN,
-)
+from gradsight.fixes.forms import BY_CLONE, FACTORIES, FUNCTION_CLONES, OPERATORS, OWN_TYPE, WITH_TWIN
 from gradsight.fixes.indexes import is_spared
 from gradsight.fixes.kinds import is_key
 from gradsight.fixes.lines import insert_before, is_compound
-from gradsight.fixes.names import is_local, meaning
+from gradsight.fixes.names import arguments, assigns_only, is_local, is_name, is_read, meaning, method_of
 from gradsight.fixes.sharing import is_view_attribute, root
-from gradsight.fixes.tree import Patch, Tree
-from gradsight.fixes.writes import WriteStatement, call_write, chain_root, links, method_of
+from gradsight.fixes.tree import COMPREHENSIONS, Patch, Tree
+from gradsight.fixes.writes import WriteStatement, call_write, chain_root, links
 
 SYMBOLS: dict[type[ast.operator], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.MatMult: "@", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -83,7 +76,7 @@ def augmented(tree: Tree, statement: ast.AugAssign) -> Patch | None:
     import libcst
 
     symbol = SYMBOLS[type(statement.op)]
-    parsed, model = small_statement(tree, statement), libcst.parse_expression(f"a {symbol} (b)")
+    parsed, model = small_statement(tree.segment(statement)), libcst.parse_expression(f"a {symbol} (b)")
     if not isinstance(parsed, libcst.AugAssign) or not isinstance(model, libcst.BinaryOperation):
         return None
     value = parsed.value
@@ -134,18 +127,17 @@ def written_base(tree: Tree, target: ast.AST | None, statement: ast.stmt) -> ast
 
 def is_list(tree: Tree, node: ast.AST, place: ast.stmt) -> bool:
     """Whether an expression is plainly a list or dict of the text, whose entries are things of their own."""
-    if not isinstance(node, ast.Name):
-        return False
-    bindings, _, argument = reaching(tree, node.id, place, tree.scope(place))
-    if argument or not bindings:
-        return False
     containers = (ast.List, ast.ListComp, ast.Dict, ast.DictComp, ast.Tuple)
-    return all(
-        isinstance(one.value, containers)
-        or (isinstance(one.value, ast.BinOp) and isinstance(one.value.left, ast.List))
-        or (isinstance(one.value, ast.Call) and isinstance(one.value.func, ast.Name) and one.value.func.id in ("list", "dict"))
-        for one in bindings
-    )  # fmt: skip
+    return every_binding(
+        tree,
+        node,
+        place,
+        lambda one: (
+            isinstance(one.value, containers)
+            or (isinstance(one.value, ast.BinOp) and isinstance(one.value.left, ast.List))
+            or (isinstance(one.value, ast.Call) and is_name(one.value.func, "list", "dict"))
+        ),
+    )
 
 
 def has_call(node: ast.AST) -> bool:
@@ -235,28 +227,15 @@ def _in_expression(
         return Rewrite("new", name, changed, known)
     if is_compound(statement) or others:
         return None
-    start, end = tree.start(write.node), tree.end(write.node)
     before = insert_before(tree, statement, f"{name} = {tree.segment(write.node, changed)}")
-    if before is None or "\n" in tree.text[start:end]:
+    if before is None or "\n" in tree.segment(write.node):
         return None
-    return Rewrite("new", name, (before, Patch(start, end, name)), known)
-
-
-def assigns_only(statement: ast.stmt, name: str) -> bool:
-    return (
-        isinstance(statement, ast.Assign)
-        and len(statement.targets) == 1
-        and ast.unparse(statement.targets[0]) == name
-    )
+    return Rewrite("new", name, (before, tree.instead(write.node, name)), known)
 
 
 def is_in_comprehension(tree: Tree, node: ast.AST, statement: ast.stmt) -> bool:
-    for parent in tree.ancestors(node):
-        if parent is statement:
-            return False
-        if isinstance(parent, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-            return True
-    return False
+    inside = takewhile(lambda parent: parent is not statement, tree.ancestors(node))
+    return any(isinstance(parent, COMPREHENSIONS) for parent in inside)
 
 
 def _tuple_of_calls(tree: Tree, statement: ast.Expr) -> Rewrite | None:
@@ -264,33 +243,26 @@ def _tuple_of_calls(tree: Tree, statement: ast.Expr) -> Rewrite | None:
     assert isinstance(statement.value, ast.Tuple)
     patches: list[Patch] = []
     names: list[str] = []
+    given: list[ast.expr] = []
     merged = Standing(read_later=True)
     for element in statement.value.elts:
         write = call_write(tree, element) if isinstance(element, ast.Call) else None
-        if write is None or write.form != "method":
+        if not isinstance(element, ast.Call) or write is None or write.form != "method":
             return None
-        target = chain_root(write.node)
-        if not isinstance(target, ast.Name) or target.id in names:
-            return None
-        if not is_local(tree, target.id, statement):
+        target = chain_root(element)
+        if not isinstance(target, ast.Name) or target.id in names or not is_local(tree, target.id, statement):
             return None
         changed = out_of_place(tree, write, target.id, operator=True)
         if changed is None:
             return None
         names.append(target.id)
         patches.extend(changed)
+        given += arguments(element)
         _merge(merged, standing(tree, target.id, statement))
-    if any(reads(argument, name) for name in names for argument in _arguments(statement.value)):
+    if any(reads(one, name) for name in names for one in given):
         return None
-    given = assigned(tree, statement, ", ".join(names), tuple(patches))
-    return Rewrite("new", " and ".join(names), given, merged) if given is not None else None
-
-
-def _arguments(node: ast.Tuple) -> Iterator[ast.AST]:
-    for element in node.elts:
-        if isinstance(element, ast.Call):
-            yield from element.args
-            yield from (keyword.value for keyword in element.keywords)
+    whole = assigned(tree, statement, ", ".join(names), tuple(patches))
+    return Rewrite("new", " and ".join(names), whole, merged) if whole is not None else None
 
 
 def out_of_place(tree: Tree, write: WriteStatement, name: str, operator: bool) -> tuple[Patch, ...] | None:
@@ -312,7 +284,7 @@ def out_of_place(tree: Tree, write: WriteStatement, name: str, operator: bool) -
     chain = list(links(call))
     root_name = chain_root(call)
     if isinstance(root_name, ast.Name) and any(
-        reads(given, root_name.id) for link in chain[:-1] for given in _given(link)
+        reads(given, root_name.id) for link in chain[:-1] for given in arguments(link)
     ):
         # What a later link of the chain is given has already been changed by an earlier one.
         return None
@@ -348,28 +320,19 @@ def out_of_place_value(tree: Tree, write: WriteStatement) -> str | None:
     if not isinstance(call, ast.Call) or not isinstance(target, ast.Name):
         return None
     changed = out_of_place(tree, write, target.id, operator=True)
-    if changed is None:
-        return None
-    return tree.segment(call, changed)
+    return tree.segment(call, changed) if changed is not None else None
 
 
 def _single(tree: Tree, call: ast.Call, name: str, operator: bool) -> tuple[Patch, ...] | None:
-    """The shorter ways to write one method: an operator, or a function that fills a new tensor."""
-    method = method_of(call)
-    start, end = tree.start(call), tree.end(call)
+    """The shorter way to write one method: an operator."""
+    text, sign = tree.segment(call), OPERATORS.get(method_of(call), "")
     plain = len(call.args) == 1 and not call.keywords and not isinstance(call.args[0], ast.Starred)
-    if "\n" in tree.text[start:end] or "\r" in tree.text[start:end] or "#" in tree.text[start:end]:
+    if not sign or not plain or not operator or any(mark in text for mark in "\n\r#"):
         return None
-    if method in OPERATORS and plain and operator:
-        value = tree.segment(call.args[0])
-        if needs_parentheses(tree, call.args[0], OPERATORS[method]):
-            value = f"({value})"
-        return (Patch(start, end, f"{name} {OPERATORS[method]} {value}"),)
-    return None
-
-
-def _given(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(keyword.value for keyword in call.keywords)]
+    value = tree.segment(call.args[0])
+    if needs_parentheses(tree, call.args[0], sign):
+        value = f"({value})"
+    return (tree.instead(call, f"{name} {sign} {value}"),)
 
 
 def _of_temporary(tree: Tree, write: WriteStatement) -> Rewrite | None:
@@ -405,28 +368,23 @@ def _layer_standing(tree: Tree, call: ast.Call) -> Standing:
         if parent.args and parent.args[0] is not call:
             return known
     statement = tree.statement(call)
-    if isinstance(statement, ast.Assign) and statement.value is call and len(statement.targets) == 1:
-        layer = ast.unparse(statement.targets[0])
-        scope: ast.AST = tree.owner(statement) or tree.module
-        for node in ast.walk(scope):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == layer and node.args:
-                used = tree.statement(node)
-                base = root(node.args[0])
-                if base is None or used is None:
-                    continue
-                if not isinstance(base, ast.Name):
-                    known.reasons.append(f"{ast.unparse(base)} is written by it")
-                    continue
-                one = standing(tree, base.id, used)
-                rebinds = assigns_only(used, base.id)
-                reads_of_it = sum(
-                    isinstance(inner, ast.Name) and inner.id == base.id and isinstance(inner.ctx, ast.Load)
-                    for inner in ast.walk(used)
-                )
-                if not one.is_private or (one.read_later and not rebinds) or reads_of_it > 1:
-                    known.reasons.append(f"{base.id} is written by it and read elsewhere")
+    if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) != 1:
+        known.reasons.append("the layer may be given a value that is read elsewhere")
         return known
-    known.reasons.append("the layer may be given a value that is read elsewhere")
+    layer = ast.unparse(statement.targets[0])
+    for node in ast.walk(tree.owner(statement) or tree.module):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func) != layer or not node.args:
+            continue
+        used, base = tree.statement(node), root(node.args[0])
+        if base is None or used is None:
+            continue
+        if not isinstance(base, ast.Name):
+            known.reasons.append(f"{ast.unparse(base)} is written by it")
+            continue
+        one = standing(tree, base.id, used)
+        is_rebound = not one.read_later or assigns_only(used, base.id)
+        if not one.is_private or not is_rebound or sum(is_read(n, base.id) for n in ast.walk(used)) > 1:
+            known.reasons.append(f"{base.id} is written by it and read elsewhere")
     return known
 
 

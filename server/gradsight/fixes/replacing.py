@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.fixes.aliases import reaching
+from gradsight.fixes.aliases import Binding, every_binding
 from gradsight.fixes.calls import assigned
 from gradsight.fixes.kinds import MADE, is_plainly_tensor, is_used_as_tensor
 from gradsight.fixes.lines import insert_before, is_compound
-from gradsight.fixes.names import meaning
+from gradsight.fixes.names import assigns_only, meaning
 from gradsight.fixes.out_of_place import (
     Rewrite,
-    assigns_only,
     augmented,
     has_call,
     is_in_comprehension,
@@ -25,7 +24,7 @@ from gradsight.fixes.out_of_place import (
     standing_of,
 )
 from gradsight.fixes.sharing import root, roots
-from gradsight.fixes.tree import Patch, Tree
+from gradsight.fixes.tree import FUNCTIONS, Patch, Tree, heads
 from gradsight.fixes.writes import WriteStatement, chain_root
 
 PAST_THE_GRAPH = ("data", "detach", "numpy")
@@ -85,20 +84,14 @@ def written(write: WriteStatement) -> ast.AST | None:
 def mode_around(tree: Tree, statement: ast.stmt) -> str:
     """`no_grad` or `inference_mode` where a block or a decorator around the statement turns recording off."""
     for parent in tree.ancestors(statement):
-        if isinstance(parent, (ast.With, ast.AsyncWith)):
-            heads = [item.context_expr for item in reversed(parent.items)]
-        elif isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            heads = list(parent.decorator_list)
-        else:
-            continue
-        for head in heads:
+        for head in [] if isinstance(parent, ast.ClassDef) else heads(parent):
             called = head.func if isinstance(head, ast.Call) else head
             name = meaning(tree, called).rpartition(".")[2]
             if name in ("no_grad", "inference_mode"):
                 return name
             if name in ("enable_grad", "set_grad_enabled"):
                 return "no_grad" if _first_is_not_true(head) and name == "set_grad_enabled" else ""
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(parent, FUNCTIONS):
             return ""
     return ""
 
@@ -147,46 +140,34 @@ def _is_without_grad(tree: Tree, base: ast.AST, statement: ast.stmt) -> bool:
     """Whether a name plainly holds a tensor that needs no gradient: made without recording, or filled by a factory."""
     if not isinstance(base, ast.Name) or f"{base.id}.requires_grad" in tree.text:
         return False
-    bindings, _, argument = reaching(tree, base.id, statement, tree.scope(statement))
-    if argument or not bindings:
-        return False
-    for binding in bindings:
-        place = tree.statement(binding.place)
-        if binding.value is None or place is None or roots(tree, binding.value):
+
+    def is_made_so(binding: Binding) -> bool:
+        value, place = binding.value, tree.statement(binding.place)
+        if value is None or place is None or roots(tree, value):
             return False
-        text = ast.unparse(binding.value)
-        if "Parameter" in text or "requires_grad" in text or "parameters" in text:
+        if any(word in ast.unparse(value) for word in ("Parameter", "requires_grad", "parameters")):
             return False
-        package, _, last = (
-            meaning(tree, binding.value.func).rpartition(".")
-            if isinstance(binding.value, ast.Call)
-            else ("", "", "")
+        made = meaning(tree, value.func) if isinstance(value, ast.Call) else ""
+        return mode_around(tree, place) != "" or (
+            made.startswith("torch.") and made.removeprefix("torch.") in MADE
         )
-        if not mode_around(tree, place) and not (package == "torch" and last in MADE):
-            return False
-    return True
+
+    return every_binding(tree, base, statement, is_made_so)
 
 
 def _is_tensor(tree: Tree, base: ast.AST, statement: ast.stmt) -> bool:
-    """Whether the text uses an expression as only a tensor can be used."""
+    """Whether the text uses an expression as only a tensor can be used, or what a layer or a function gave: `h = net(x)`."""
     return (
         is_plainly_tensor(tree, base, statement)
         or is_used_as_tensor(tree, base)
-        or _is_computed(tree, base, statement)
-    )
-
-
-def _is_computed(tree: Tree, base: ast.AST, statement: ast.stmt) -> bool:
-    """Whether a name holds what a layer or a function gave: `h = net(x)`."""
-    if not isinstance(base, ast.Name):
-        return False
-    bindings, _, argument = reaching(tree, base.id, statement, tree.scope(statement))
-    return (
-        not argument
-        and bool(bindings)
-        and all(
-            isinstance(one.value, ast.Call) and ast.unparse(one.value.func).rpartition(".")[2] not in NUMBERS
-            for one in bindings
+        or every_binding(
+            tree,
+            base,
+            statement,
+            lambda one: (
+                isinstance(one.value, ast.Call)
+                and ast.unparse(one.value.func).rpartition(".")[2] not in NUMBERS
+            ),
         )
     )
 
@@ -213,7 +194,6 @@ def _assigned(
     tree: Tree, statement: ast.stmt, call: ast.AST, target: ast.AST, name: str, changed: tuple[Patch, ...]
 ) -> tuple[Patch, ...] | None:
     """The new value given to the tensor, and where the result of the call is used, the tensor in its place."""
-    start, end = tree.start(call), tree.end(call)
     if isinstance(statement, ast.Expr) and statement.value is call:
         return assigned(tree, statement, f"{name}.data", changed)
     if getattr(statement, "value", None) is call and isinstance(statement, ast.Assign):
@@ -222,13 +202,10 @@ def _assigned(
             return changed
         if assigns_only(statement, name):
             return (Patch(place, place, ".data"), *changed)
-    if is_compound(statement) or is_in_comprehension(tree, call, statement) or "\n" in tree.text[start:end]:
+    if is_compound(statement) or is_in_comprehension(tree, call, statement) or "\n" in tree.segment(call):
         return None
-    if sum(ast.unparse(node) == name for node in ast.walk(statement)) > sum(
-        ast.unparse(node) == name for node in ast.walk(call)
-    ):
-        return None
+    outside, inside = (sum(ast.unparse(one) == name for one in ast.walk(node)) for node in (statement, call))
     before = insert_before(tree, statement, f"{name}.data = {tree.segment(call, changed)}")
-    if before is None:
+    if before is None or outside > inside:
         return None
-    return before, Patch(start, end, tree.segment(target))
+    return before, tree.instead(call, tree.segment(target))

@@ -6,18 +6,20 @@ import ast
 from collections.abc import Iterator
 from textwrap import dedent
 
-from gradsight.fixes.aliases import reaching
+from gradsight.fixes.aliases import every_binding, reaching
 from gradsight.fixes.draft import Draft, short
 from gradsight.fixes.expressions import ATOMS
 from gradsight.fixes.kinds import is_container, is_key, is_plainly_tensor
 from gradsight.fixes.lines import is_compound
-from gradsight.fixes.names import meaning
+from gradsight.fixes.names import last_name, meaning
 from gradsight.fixes.out_of_place import is_list, rewrite, written_base
 from gradsight.fixes.replacing import NUMBERS, is_unrecorded, may_lose_its_graph, replaced
 from gradsight.fixes.tree import BLOCKS, Patch, Tree, first_line, patched
 from gradsight.fixes.writes import WriteStatement, writes_in
 from gradsight.model.fix import Safety
 from gradsight.model.source import Span
+
+PLAIN = (ast.Constant, ast.JoinedStr, ast.List, ast.ListComp, ast.Dict, ast.Set, ast.DictComp)
 
 
 def rewrites(tree: Tree, span: Span) -> Iterator[Draft]:
@@ -37,7 +39,7 @@ def statements_at(tree: Tree, span: Span) -> list[ast.stmt]:
         for inner in (one for block in blocks for one in block):
             if not isinstance(inner, ast.stmt):
                 waiting.append(inner)
-            elif first_line(inner) <= span.end_line and (inner.end_lineno or 0) >= span.line:
+            elif _is_touched(inner, span):
                 found.append(inner)
                 waiting.append(inner)
     start, end = tree.offsets(span)
@@ -48,8 +50,7 @@ def statements_at(tree: Tree, span: Span) -> list[ast.stmt]:
 
 def _rewrites_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]:
     for write in writes_in(tree, statement):
-        first, last = tree.place(tree.start(write.node))[0], tree.place(tree.end(write.node))[0]
-        if last < span.line or first > span.end_line or not may_be_tensor(tree, statement, write):
+        if not _is_touched(write.node, span) or not may_be_tensor(tree, statement, write):
             continue
         if is_unrecorded(tree, statement, write):
             changed = replaced(tree, statement, write)
@@ -96,30 +97,24 @@ def _copies_of(tree: Tree, statement: ast.stmt, span: Span) -> Iterator[Draft]:
     if is_compound(statement):
         return
     for call in ast.walk(statement):
-        if (
-            not isinstance(call, ast.Call)
-            or meaning(tree, call.func) != "torch.tensor"
-            or len(call.args) != 1
-        ):
+        if not isinstance(call, ast.Call) or len(call.args) != 1 or not _is_touched(call, span):
             continue
         given, known = call.args[0], {keyword.arg: keyword.value for keyword in call.keywords}
-        first, last = tree.place(tree.start(call))[0], tree.place(tree.end(call))[0]
-        if (
-            last < span.line
-            or first > span.end_line
-            or not known.keys() <= {"dtype", "device", "requires_grad"}
-        ):
+        if meaning(tree, call.func) != "torch.tensor" or not is_plainly_tensor(tree, given, statement):
             continue
-        if not is_plainly_tensor(tree, given, statement):
+        methods = {"dtype": "to", "device": "to", "requires_grad": "requires_grad_"}
+        if not known.keys() <= methods.keys():
             continue
         text = tree.segment(given)
         inner = text if isinstance(given, ATOMS) else f"({text})"
-        moved = "".join(f".to({tree.segment(known[name])})" for name in ("dtype", "device") if name in known)
-        wanted = (
-            f".requires_grad_({tree.segment(known['requires_grad'])})" if "requires_grad" in known else ""
-        )
-        patch = Patch(tree.start(call), tree.end(call), f"{inner}.detach().clone(){moved}{wanted}")
+        asked = "".join(f".{methods[name]}({tree.segment(known[name])})" for name in methods if name in known)
+        patch = tree.instead(call, f"{inner}.detach().clone(){asked}")
         yield Draft("copy", f"copy with `{short(text)}.detach().clone()`", "safe", (patch,))
+
+
+def _is_touched(node: ast.AST, span: Span) -> bool:
+    """Whether a node stands on one of the lines of a span."""
+    return first_line(node) <= span.end_line and (getattr(node, "end_lineno", None) or 0) >= span.line
 
 
 def may_be_tensor(tree: Tree, statement: ast.stmt, write: WriteStatement) -> bool:
@@ -165,25 +160,14 @@ def _is_row_of_lists(tree: Tree, target: ast.Subscript, statement: ast.stmt) -> 
 
 
 def _is_plain(tree: Tree, node: ast.AST | None, statement: ast.stmt) -> bool:
-    if not isinstance(node, ast.Name):
-        return False
-    bindings, _, argument = reaching(tree, node.id, statement, tree.scope(statement))
-    if argument or not bindings:
-        return False
-    return all(_is_plain_value(one.value) for one in bindings)
+    return every_binding(tree, node, statement, lambda one: _is_plain_value(one.value))
 
 
 def _is_plain_value(value: ast.AST | None) -> bool:
-    if isinstance(
-        value, (ast.Constant, ast.JoinedStr, ast.List, ast.ListComp, ast.Dict, ast.Set, ast.DictComp)
-    ):
+    if isinstance(value, PLAIN):
         return True
     if isinstance(value, ast.UnaryOp):
         return _is_plain_value(value.operand)
     if isinstance(value, ast.BinOp):
         return _is_plain_value(value.left) and _is_plain_value(value.right)
-    if isinstance(value, ast.Call):
-        func = value.func
-        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
-        return name in NUMBERS
-    return False
+    return isinstance(value, ast.Call) and last_name(value.func) in NUMBERS

@@ -11,8 +11,17 @@ import ast
 from dataclasses import dataclass
 
 from gradsight.fixes.flags import may_be_flagged
-from gradsight.fixes.names import own_nodes, parameters
-from gradsight.fixes.tree import FunctionNode, Tree
+from gradsight.fixes.names import (
+    arguments,
+    is_name,
+    last_name,
+    method_of,
+    names_in,
+    own_nodes,
+    parameters,
+    stored_in,
+)
+from gradsight.fixes.tree import COMPREHENSIONS, FORS, FUNCTIONS, FunctionNode, Tree
 
 VIEWS = frozenset(
     """view view_as reshape reshape_as transpose t permute squeeze unsqueeze expand expand_as narrow select chunk split
@@ -35,16 +44,12 @@ def root(node: ast.AST | None) -> ast.AST | None:
         if isinstance(node, (ast.Subscript, ast.Starred, ast.Attribute)):
             node = node.value
         elif isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and (
-                node.func.attr in VIEWS or is_inplace_name(node.func.attr)
-            ):
-                base = node.func.value
-                is_library = isinstance(base, ast.Name) and base.id in ("torch", "F", "np")
-                node = (node.args[0] if node.args else None) if is_library else base
-            elif isinstance(node.func, ast.Name) and node.func.id in VIEWS:
-                node = node.args[0] if node.args else None
-            else:
+            name = last_name(node.func)
+            if name not in VIEWS and not (is_inplace_name(name) and method_of(node)):
                 return None
+            base = node.func.value if isinstance(node.func, ast.Attribute) else None
+            is_method = base is not None and not is_name(base, "torch", "F", "np")
+            node = base if is_method else next(iter(node.args), None)
         else:
             return None
     return None
@@ -62,45 +67,47 @@ def is_inplace_name(name: str) -> bool:
 
 def roots(tree: Tree, node: ast.AST | None) -> list[ast.AST]:
     """Everything an expression may share memory with."""
-    if isinstance(node, ast.IfExp):
-        return roots(tree, node.body) + roots(tree, node.orelse)
-    if isinstance(node, ast.BoolOp):
-        return [one for value in node.values for one in roots(tree, value)]
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return [one for value in node.elts for one in roots(tree, value)]
-    if isinstance(node, ast.Dict):
-        return [one for value in node.values for one in roots(tree, value)]
-    if isinstance(node, (ast.NamedExpr, ast.Starred, ast.Await)):
-        return roots(tree, node.value)
-    if isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp)):
-        return [one for generator in node.generators for one in roots(tree, generator.iter)] + roots(
-            tree, node.elt
-        )
-    if isinstance(node, ast.DictComp):
-        return [one for generator in node.generators for one in roots(tree, generator.iter)]
-    if isinstance(node, ast.Call):
-        if isinstance(node.func, ast.Name) and node.func.id in ("zip", "enumerate"):
-            return [one for value in node.args for one in roots(tree, value)]
-        if hands_back(tree, node):
-            given = [*node.args, *(word.value for word in node.keywords)]
-            return [one for value in given for one in roots(tree, value)]
-    if isinstance(node, ast.Subscript):
-        return roots(tree, node.value)
+    parts = _parts(tree, node)
+    if parts is not None:
+        return [one for part in parts for one in roots(tree, part)]
     found = root(node)
     return [found] if found is not None else []
 
 
+def _parts(tree: Tree, node: ast.AST | None) -> list[ast.expr] | None:
+    """The parts of an expression whose memory it may have; None where it is one piece."""
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
+    if isinstance(node, (ast.BoolOp, ast.Dict)):
+        return node.values
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return node.elts
+    if isinstance(node, (ast.NamedExpr, ast.Starred, ast.Await, ast.Subscript)):
+        return [node.value]
+    if isinstance(node, COMPREHENSIONS):
+        made = [] if isinstance(node, ast.DictComp) else [node.elt]
+        return [*(generator.iter for generator in node.generators), *made]
+    if isinstance(node, ast.Call) and is_name(node.func, "zip", "enumerate"):
+        return node.args
+    return arguments(node) if isinstance(node, ast.Call) and hands_back(tree, node) else None
+
+
 def hands_back(tree: Tree, call: ast.Call) -> bool:
     """Whether a call may return one of the tensors it was given."""
-    if may_be_flagged(call) or any(word.arg == "out" for word in call.keywords):
+    if _may_write(call):
         return True
-    name = _last_name(call.func)
+    name = last_name(call.func)
     if not name:
         return False
     index = _index(tree)
     return any(_returns_given(function) for function in index.functions.get(name, ())) or any(
         _makes_one_that_hands_back(index, value) for value in index.values.get(name, ())
     )
+
+
+def _may_write(call: ast.Call) -> bool:
+    """Whether a call gives back one of its arguments by what it is told: `inplace` or `out`."""
+    return may_be_flagged(call) or any(word.arg == "out" for word in call.keywords)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +126,7 @@ def _index(tree: Tree) -> _Index:
     index = _Index({}, {}, {})
     tree.notes["sharing"] = index
     for node in tree.statements():
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, FUNCTIONS):
             if node.name != "forward":
                 index.functions.setdefault(node.name, []).append(node)
         elif isinstance(node, ast.ClassDef):
@@ -128,7 +135,7 @@ def _index(tree: Tree) -> _Index:
                     index.forwards[node.name] = inner
         elif isinstance(node, ast.Assign) and isinstance(node.value, (ast.Call, ast.Lambda)):
             for target in node.targets:
-                index.values.setdefault(_last_name(target), []).append(node.value)
+                index.values.setdefault(last_name(target), []).append(node.value)
     return index
 
 
@@ -136,7 +143,7 @@ def _makes_one_that_hands_back(index: _Index, value: ast.Call | ast.Lambda) -> b
     """Whether a value, once called, may return what it is given: a lambda, a layer or a module of the text."""
     if isinstance(value, ast.Lambda):
         return bool({one.arg for one in value.args.args} & _touched(value.body))
-    made = _last_name(value.func)
+    made = last_name(value.func)
     if made in LAYERS or may_be_flagged(value):
         return True
     return made in index.forwards and _returns_given(index.forwards[made])
@@ -145,19 +152,14 @@ def _makes_one_that_hands_back(index: _Index, value: ast.Call | ast.Lambda) -> b
 def _returns_given(function: FunctionNode) -> bool:
     """Whether a function returns a parameter, a part of one, or a name that may have been bound to one."""
     given = parameters(function) - {"self", "cls"}
-    grown = True
-    while grown:
-        grown = False
+    known = -1
+    while known < len(given):
+        known = len(given)
         for node in own_nodes(function):
             if isinstance(node, ast.Assign) and given & _touched(node.value):
-                for target in node.targets:
-                    names = {one.id for one in ast.walk(target) if isinstance(one, ast.Name)}
-                    grown = grown or not names <= given
-                    given |= names
-            elif isinstance(node, (ast.For, ast.AsyncFor)) and given & _touched(node.iter):
-                names = {one.id for one in ast.walk(node.target) if isinstance(one, ast.Name)}
-                grown = grown or not names <= given
-                given |= names
+                given |= names_in(*node.targets)
+            elif isinstance(node, FORS) and given & _touched(node.iter):
+                given |= names_in(node.target)
     rebound = _surely_rebound(function)
     return any(
         isinstance(node, (ast.Return, ast.Yield)) and (given - rebound) & _touched(node.value)
@@ -171,9 +173,7 @@ def _touched(node: ast.AST | None) -> set[str]:
         return {name for value in node.elts for name in _touched(value)}
     if isinstance(node, ast.IfExp):
         return _touched(node.body) | _touched(node.orelse)
-    if isinstance(node, ast.Call) and (
-        may_be_flagged(node) or any(word.arg == "out" for word in node.keywords)
-    ):
+    if isinstance(node, ast.Call) and _may_write(node):
         return {name for value in node.args for name in _touched(value)}
     found = root(node)
     return {found.id} if isinstance(found, ast.Name) else set()
@@ -191,17 +191,6 @@ def _surely_rebound(function: FunctionNode) -> set[str]:
                 else:
                     found.add(target.id)
             continue
-        for node in ast.walk(statement):
-            if (
-                isinstance(node, ast.Name)
-                and isinstance(node.ctx, ast.Store)
-                and not isinstance(statement, ast.AugAssign)
-            ):
-                found.discard(node.id)
+        if not isinstance(statement, ast.AugAssign):
+            found -= stored_in(statement)
     return found
-
-
-def _last_name(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""

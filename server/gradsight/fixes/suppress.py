@@ -20,8 +20,7 @@ def suppression(tree: Tree, finding: Finding) -> Patch | None:
         end = tree.line_end(start)
         known = OWN.search(tree.text, start, end)
         if known is not None:
-            codes = known.group(2).strip()
-            return Patch(known.start(2), known.end(2), f"{codes}, {finding.code}" if codes else finding.code)
+            return _one_more(known, finding.code)
         stripped = len(tree.text[start:end].rstrip())
         patch = Patch(start + stripped, end, f"  # gradsight: ignore[{finding.code}]")
         if _changes_nothing(tree, patch):
@@ -33,14 +32,18 @@ def file_suppression(tree: Tree, finding: Finding) -> Patch | None:
     """A comment that silences the rule in the whole file: one more code in the one that is there, or a first line."""
     known = FOR_FILE.search(tree.text)
     if known is not None:
-        codes = known.group(2).strip()
-        return Patch(known.start(2), known.end(2), f"{codes}, {finding.code}" if codes else finding.code)
+        return _one_more(known, finding.code)
     lines = tree.text.splitlines(keepends=True)
     # A shebang and the encoding of the file stay first.
     first = next((number for number, line in enumerate(lines) if not line.startswith(("#!", "# -*-"))), 0)
     at = sum(len(line) for line in lines[:first])
     patch = Patch(at, at, f"# gradsight: ignore-file[{finding.code}]{tree.newline}")
     return patch if _changes_nothing(tree, patch) else None
+
+
+def _one_more(known: re.Match[str], code: str) -> Patch:
+    codes = known.group(2).strip()
+    return Patch(known.start(2), known.end(2), f"{codes}, {code}" if codes else code)
 
 
 def _changes_nothing(tree: Tree, patch: Patch) -> bool:

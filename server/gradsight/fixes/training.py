@@ -6,9 +6,18 @@ import ast
 from collections.abc import Iterator
 
 from gradsight.fixes.aliases import reads
-from gradsight.fixes.draft import Draft, FixCase, drafts, short
-from gradsight.fixes.lines import insert_after, insert_before, move_after, move_before
-from gradsight.fixes.names import bound_in, own_nodes
+from gradsight.fixes.draft import Draft, FixCase, drafts, moves, shown
+from gradsight.fixes.lines import insert_after, insert_before, move_after
+from gradsight.fixes.names import (
+    attributes_in,
+    bound_in,
+    is_name,
+    method_of,
+    names_in,
+    own_nodes,
+    receiver,
+    stored_in,
+)
 from gradsight.fixes.tree import Patch, Tree
 from gradsight.model.fix import Safety
 
@@ -33,14 +42,12 @@ def never_cleared(case: FixCase) -> Iterator[Draft]:
     block = tree.block(case.statement)
     if step in block:
         alone = sum(_calls(one, "backward") for one in block) == 1
-        patch_before = insert_before(tree, _round_start(tree, case.statement), f"{name}.zero_grad()")
-        if patch_before is not None:
-            safety: Safety = "safe" if alone else "unsafe"
-            yield Draft("clear", f"call `{name}.zero_grad()` in each step", safety, (patch_before,))
+        safety: Safety = "safe" if alone else "unsafe"
+        added = insert_before(tree, _round_start(tree, case.statement), f"{name}.zero_grad()")
+        yield from drafts("clear", f"call `{name}.zero_grad()` in each step", safety, added)
         return
-    patch_after = insert_after(tree, step, f"{name}.zero_grad()")
-    if patch_after is not None:
-        yield Draft("clear-after", f"call `{name}.zero_grad()` after the step", "unsafe", (patch_after,))
+    added = insert_after(tree, step, f"{name}.zero_grad()")
+    yield from drafts("clear-after", f"call `{name}.zero_grad()` after the step", "unsafe", added)
 
 
 def _cleared_by_hand(case: FixCase, update: ast.stmt) -> Iterator[Draft]:
@@ -50,23 +57,19 @@ def _cleared_by_hand(case: FixCase, update: ast.stmt) -> Iterator[Draft]:
     for statement in tree.block(update):
         for node in ast.walk(statement):
             if isinstance(node, ast.Attribute) and node.attr == "grad" and isinstance(node.ctx, ast.Load):
-                if tree.segment(node.value) not in names and is_visible(
-                    tree, node.value, update, case.statement
-                ):
-                    names.append(tree.segment(node.value))
+                name = tree.segment(node.value)
+                if name not in names and is_visible(tree, node.value, update, case.statement):
+                    names.append(name)
     place = _round_start(tree, case.statement)
     if not names or tree.scope(update) is not tree.scope(case.statement) or not tree.begins_line(place):
         return
     if any(not name.replace(".", "").isidentifier() for name in names):
         return
-    loops = set(tree.loops(update)) - set(tree.loops(case.statement))
-    if loops:
+    if not set(tree.loops(update)) <= set(tree.loops(case.statement)):
         return
     line = (tree.newline + tree.indent(place)).join(f"{name}.grad = None" for name in names)
-    patch = insert_before(tree, place, line)
-    yield from drafts(
-        "drop-grads", f"clear the old gradient of `{'` and `'.join(names)}` first", "safe", patch
-    )
+    title = f"clear the old gradient of `{'` and `'.join(names)}` first"
+    yield from drafts("drop-grads", title, "safe", insert_before(tree, place, line))
 
 
 def _round_start(tree: Tree, backward: ast.stmt) -> ast.stmt:
@@ -77,11 +80,7 @@ def _round_start(tree: Tree, backward: ast.stmt) -> ast.stmt:
     loop = tree.parents.get(backward)
     if not isinstance(loop, (ast.For, ast.While)) or block is not loop.body or not earlier:
         return backward
-    looks = any(
-        isinstance(node, ast.Attribute) and node.attr in ("grad", "backward", "step", "zero_grad")
-        for one in earlier
-        for node in ast.walk(one)
-    )
+    looks = attributes_in(*earlier) & {"grad", "backward", "step", "zero_grad"}
     return backward if looks or any(isinstance(one, ast.If) for one in earlier) else earlier[0]
 
 
@@ -91,18 +90,12 @@ def _is_uncalled(node: ast.AST, name: str) -> bool:
 
 def _receiver(statement: ast.stmt | None, method: str) -> ast.expr | None:
     """What a statement `receiver.method(...)` is called on."""
-    call = getattr(statement, "value", None)
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == method:
-        if isinstance(call.func.value, (ast.Name, ast.Attribute)):
-            return call.func.value
-    return None
+    found = receiver(getattr(statement, "value", None), method)
+    return found if isinstance(found, (ast.Name, ast.Attribute)) else None
 
 
 def _calls(statement: ast.AST, method: str) -> int:
-    return sum(
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
-        for node in [statement, *own_nodes(statement)]
-    )
+    return sum(method_of(node) == method for node in [statement, *own_nodes(statement)])
 
 
 def is_visible(tree: Tree, holder: ast.expr, there: ast.stmt, here: ast.stmt) -> bool:
@@ -136,32 +129,18 @@ def cleared_before_step(case: FixCase) -> Iterator[Draft]:
     if backward is not None and step is not None and backward in block and step in block:
         yield from _backward_first(tree, block, backward, step)
     if backward is not None and backward in block and block.index(backward) < block.index(clearing):
-        anchor = _round_start(tree, backward)
-        patches = move_before(tree, clearing, anchor)
-        title = f"move `{short(tree.segment(clearing))}` before `{short(tree.segment(anchor))}`"
-        yield from drafts("clear-first", title, "safe", patches)
+        yield from moves("clear-first", tree, clearing, "before", _round_start(tree, backward), "safe")
         return
     if step is not None and step in block and block.index(clearing) < block.index(step):
-        patches = move_after(tree, clearing, step)
-        title = f"move `{short(tree.segment(clearing))}` after `{short(tree.segment(step))}`"
-        yield from drafts("clear-last", title, "unsafe", patches)
+        yield from moves("clear-last", tree, clearing, "after", step)
 
 
 def _backward_first(tree: Tree, block: list[ast.stmt], backward: ast.stmt, step: ast.stmt) -> Iterator[Draft]:
     """Run the backward before the step, where its loss is there by then.  Unsafe: another step may have been meant."""
     between = block[block.index(step) : block.index(backward)]
-    used = {node.id for node in ast.walk(backward) if isinstance(node, ast.Name)}
-    made = {
-        node.id
-        for one in between
-        for node in ast.walk(one)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
-    if not between or used & made or any(_calls(one, "backward") for one in between):
-        return
-    patches = move_before(tree, backward, step)
-    title = f"move `{short(tree.segment(backward))}` before `{short(tree.segment(step))}`"
-    yield from drafts("backward-first", title, "unsafe", patches)
+    is_made_between = names_in(backward) & stored_in(*between)
+    if between and not is_made_between and not any(_calls(one, "backward") for one in between):
+        yield from moves("backward-first", tree, backward, "before", step)
 
 
 def _cleared_after_step(case: FixCase) -> Iterator[Draft]:
@@ -172,9 +151,7 @@ def _cleared_after_step(case: FixCase) -> Iterator[Draft]:
         return
     for node in own_nodes(loops[0]):
         if isinstance(node, ast.Expr) and ast.unparse(node.value) == f"{tree.segment(holder)}.step()":
-            patches = move_after(tree, case.statement, node)
-            title = f"move `{short(tree.segment(case.statement))}` after `{short(tree.segment(node))}`"
-            yield from drafts("clear-last", title, "unsafe", patches)
+            yield from moves("clear-last", tree, case.statement, "after", node)
             return
 
 
@@ -203,10 +180,10 @@ def iterator_used_up(case: FixCase) -> Iterator[Draft]:
     if not isinstance(made, (ast.Call, ast.GeneratorExp)):
         return
     start, end = case.tree.start(made), case.tree.end(made)
-    opening, closing = Patch(start, start, "list("), Patch(end, end, ")")
+    patches = case.tree.between("list(", made, ")")
     if isinstance(made, ast.GeneratorExp) and case.tree.segment(made).startswith("("):
-        opening, closing = Patch(start, start + 1, "["), Patch(end - 1, end, "]")
-    yield Draft("list", f"store `{short(case.tree.segment(made))}` as a list", "unsafe", (opening, closing))
+        patches = (Patch(start, start + 1, "["), Patch(end - 1, end, "]"))
+    yield Draft("list", f"store `{shown(case.tree, made)}` as a list", "unsafe", patches)
 
 
 def _loss_before(tree: Tree, step: ast.stmt) -> str:
@@ -231,10 +208,9 @@ def parameters_replaced(case: FixCase) -> Iterator[Draft]:
     if not between or any(reads(one, name) for one in between):
         return
     patches = move_after(tree, made, case.statement)
-    if patches is not None:
-        target = case.statement.targets[0] if isinstance(case.statement, ast.Assign) else None
-        replaced = tree.segment(target) if target is not None else case.word("name")
-        yield Draft("optimizer-later", f"create `{name}` after `{replaced}` is replaced", "safe", patches)
+    target = case.statement.targets[0] if isinstance(case.statement, ast.Assign) else None
+    replaced = tree.segment(target) if target is not None else case.word("name")
+    yield from drafts("optimizer-later", f"create `{name}` after `{replaced}` is replaced", "safe", patches)
 
 
 def eval_left_on(case: FixCase) -> Iterator[Draft]:
@@ -243,16 +219,13 @@ def eval_left_on(case: FixCase) -> Iterator[Draft]:
     holder = _receiver(case.statement, "eval")
     if step is None or holder is None or not name:
         return
-    if not is_visible(tree, holder, case.statement, step) and not _has_name(tree, holder, step):
+    has_name = is_name(holder, *bound_in(tree.scope(step)))
+    if not has_name and not is_visible(tree, holder, case.statement, step):
         return
     loops = tree.loops(step)
     place = loops[-1].body[0] if loops else tree.block(step)[0]
     patch = insert_before(tree, place, f"{name}.train()")
     yield from drafts("train-mode", f"call `{name}.train()` first", "unsafe", patch)
-
-
-def _has_name(tree: Tree, holder: ast.expr, place: ast.stmt) -> bool:
-    return isinstance(holder, ast.Name) and holder.id in bound_in(tree.scope(place))
 
 
 def scheduler_first(case: FixCase) -> Iterator[Draft]:
@@ -262,27 +235,17 @@ def scheduler_first(case: FixCase) -> Iterator[Draft]:
     anchor: ast.AST | None = step
     while anchor is not None and anchor not in block:
         anchor = tree.parents.get(anchor)
-    if not isinstance(anchor, ast.stmt) or block.index(anchor) <= block.index(case.statement):
+    if step is None or not isinstance(anchor, ast.stmt) or block.index(anchor) <= block.index(case.statement):
         return
-    patches = move_after(tree, case.statement, anchor)
-    if patches is not None and step is not None:
-        title = f"move `{short(tree.segment(case.statement))}` after `{short(tree.segment(step))}`"
-        yield Draft("schedule-later", title, "unsafe", patches)
+    title = f"move `{shown(tree, case.statement)}` after `{shown(tree, step)}`"
+    yield from drafts("schedule-later", title, "unsafe", move_after(tree, case.statement, anchor))
 
 
 def scaled_used(case: FixCase) -> Iterator[Draft]:
     """Unscale before the gradients are looked at, here or where the function that looks is called."""
     tree, made = case.tree, case.step_statement("made")
-    scaler = next(
-        (
-            node.func.value
-            for node in (ast.walk(made) if made is not None else ())
-            if isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "scale"
-        ),
-        None,
-    )
+    called_on = [receiver(node, "scale") for node in ast.walk(made)] if made is not None else []
+    scaler = next(filter(None, called_on), None)
     if made is None or scaler is None:
         return
     name = tree.segment(scaler)
@@ -307,9 +270,8 @@ def foreign_gradients(case: FixCase) -> Iterator[Draft]:
         return
     name = tree.segment(holder)
     patch = insert_before(tree, own, f"{name}.zero_grad()")
-    if patch is not None:
-        safety: Safety = "safe" if _is_only_backward(tree, case.statement, own, step) else "unsafe"
-        yield Draft("clear", f"call `{name}.zero_grad()` first", safety, (patch,))
+    safety: Safety = "safe" if _is_only_backward(tree, case.statement, own, step) else "unsafe"
+    yield from drafts("clear", f"call `{name}.zero_grad()` first", safety, patch)
 
 
 def _is_only_backward(tree: Tree, foreign: ast.stmt, own: ast.stmt, step: ast.stmt) -> bool:
@@ -325,12 +287,10 @@ def frozen_moves(case: FixCase) -> Iterator[Draft]:
     """A parameter without a gradient is left alone by its optimizer."""
     statement = case.statement
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        function = statement.value.func
-        if isinstance(function, ast.Attribute) and function.attr == "zero_" and not statement.value.args:
-            patch = Patch(case.tree.end(function.value), case.tree.end(statement), " = None")
-            yield Draft(
-                "drop-grad", f"set `{short(case.tree.segment(function.value))}` to None", "unsafe", (patch,)
-            )
+        cleared = receiver(statement.value, "zero_")
+        if cleared is not None and not statement.value.args:
+            patch = Patch(case.tree.end(cleared), case.tree.end(statement), " = None")
+            yield Draft("drop-grad", f"set `{shown(case.tree, cleared)}` to None", "unsafe", (patch,))
         return
     if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Attribute):
         return

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,10 @@ from gradsight.model.source import Span
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Module
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+FORS = (ast.For, ast.AsyncFor)
+WITHS = (ast.With, ast.AsyncWith)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 BLOCKS = ("body", "orelse", "finalbody")
@@ -70,10 +75,17 @@ class Parents:
                 waiting.append(child)
 
 
-def first_line(statement: ast.stmt) -> int:
-    """The line a statement begins on, decorators included."""
-    decorators = getattr(statement, "decorator_list", None)
-    return min(statement.lineno, decorators[0].lineno) if decorators else statement.lineno
+def first_line(node: ast.AST) -> int:
+    """The line a statement or an expression begins on, decorators included."""
+    line: int = min(one.lineno for one in [node, *getattr(node, "decorator_list", ())[:1]])
+    return line
+
+
+def heads(node: ast.AST) -> list[ast.expr]:
+    """What a block is run under: the managers of `with`, the last one first, or the decorators of a definition."""
+    if isinstance(node, WITHS):
+        return [item.context_expr for item in reversed(node.items)]
+    return node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else []
 
 
 class Tree:
@@ -132,14 +144,17 @@ class Tree:
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column (in code points) of an offset."""
-        low, high = 0, len(self.starts)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.starts[middle] <= offset:
-                low = middle
-            else:
-                high = middle
-        return low + 1, offset - self.starts[low]
+        line = bisect_right(self.starts, offset)
+        return line, offset - self.starts[line - 1]
+
+    def instead(self, node: ast.AST, text: str) -> Patch:
+        """Put a text in the place of a node."""
+        return Patch(self.start(node), self.end(node), text)
+
+    def between(self, before: str, node: ast.AST, after: str) -> tuple[Patch, Patch]:
+        """Put something in front of a node and something behind it."""
+        start, end = self.start(node), self.end(node)
+        return Patch(start, start, before), Patch(end, end, after)
 
     def edits(self, patches: tuple[Patch, ...]) -> tuple[Edit, ...]:
         """Patches with columns in code points, in reading order."""
@@ -167,15 +182,11 @@ class Tree:
         while waiting:
             node = waiting.pop()
             for child in ast.iter_child_nodes(node):
-                first = getattr(child, "lineno", None)
-                if first is None:
+                if not hasattr(child, "lineno"):
                     waiting.append(child)
-                    continue
-                decorators = getattr(child, "decorator_list", None)
-                if decorators:
-                    first = min(first, decorators[0].lineno)
-                last = getattr(child, "end_lineno", None)
-                if first <= line and (last is None or last >= end_line):
+                elif (
+                    first_line(child) <= line and (getattr(child, "end_lineno", None) or end_line) >= end_line
+                ):
                     waiting.append(child)
                     if isinstance(child, (ast.stmt, ast.expr)):
                         yield child
@@ -211,16 +222,13 @@ class Tree:
     def scope(self, node: ast.AST) -> Scope:
         """The function, or the module, whose names a statement binds."""
         for parent in self.ancestors(node):
-            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
+            if isinstance(parent, FUNCTIONS):
                 return parent
         return self.module
 
     def owner(self, node: ast.AST) -> ast.ClassDef | None:
         """The class whose method a node is in."""
-        for parent in self.ancestors(node):
-            if isinstance(parent, ast.ClassDef):
-                return parent
-        return None
+        return next((parent for parent in self.ancestors(node) if isinstance(parent, ast.ClassDef)), None)
 
     def loops(self, node: ast.AST) -> list[ast.For | ast.AsyncFor | ast.While]:
         """The loops around a node within its function, innermost first; a loop's own iterable is outside of it."""
@@ -255,10 +263,9 @@ class Tree:
     def indent_unit(self) -> str:
         """What one level of indentation is in this text."""
         for node in self.module.body:
-            body = getattr(node, "body", None)
-            if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
-                if body[0].lineno > node.lineno:
-                    return self.indent(body[0]) or "    "
+            for first in getattr(node, "body", ())[:1]:
+                if first.lineno > node.lineno:
+                    return self.indent(first) or "    "
         return "    "
 
     def indent(self, statement: ast.AST) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gradsight.fixes.flags import flag_of
 from gradsight.fixes.forms import FUNCTION_CLONES, FUNCTION_TWINS, INITS, INPLACE
 from gradsight.fixes.kinds import is_plainly_tensor
-from gradsight.fixes.names import FUNCTIONAL, meaning
+from gradsight.fixes.names import FUNCTIONAL, meaning, method_of
 from gradsight.fixes.tree import Tree
 
 
@@ -55,15 +55,12 @@ def _items(tree: Tree, statement: ast.Assign) -> Iterator[ast.Subscript]:
 
 def _own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
     """The expressions of a statement itself; a lambda is a function of its own."""
-    waiting = [
-        child for child in ast.iter_child_nodes(statement) if not isinstance(child, (ast.stmt, ast.Lambda))
-    ]
+    waiting: list[ast.AST] = [statement]
     while waiting:
-        node = waiting.pop(0)
-        yield node
-        waiting.extend(
-            child for child in ast.iter_child_nodes(node) if not isinstance(child, (ast.stmt, ast.Lambda))
-        )
+        inside = ast.iter_child_nodes(waiting.pop(0))
+        own = [child for child in inside if not isinstance(child, (ast.stmt, ast.Lambda))]
+        yield from own
+        waiting.extend(own)
 
 
 def _is_link(tree: Tree, call: ast.Call) -> bool:
@@ -71,11 +68,6 @@ def _is_link(tree: Tree, call: ast.Call) -> bool:
     attribute = tree.parents.get(call)
     outer = tree.parents.get(attribute) if isinstance(attribute, ast.Attribute) else None
     return isinstance(outer, ast.Call) and outer.func is attribute and method_of(outer) in INPLACE
-
-
-def method_of(call: ast.Call) -> str:
-    """The name of the method that is called."""
-    return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
 def call_write(tree: Tree, call: ast.Call) -> WriteStatement | None:

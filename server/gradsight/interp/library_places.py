@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
+from gradsight.model.values import ClassValue
 
 DRIVER = "__gradsight_driver__"
 """The method of a model's class that does what the library does with every object of that class."""
@@ -52,3 +53,8 @@ def reworded(step: Step) -> Step:
     takes = isinstance(getattr(step.place, "node", None), ast.Return)
     what = f"`{library}` uses what is returned here" if takes else f"`{library}`"
     return replace(step, message=f"{what}: {step.message}")
+
+
+def is_of_library(cls: ClassValue) -> bool:
+    """Whether a class stands in a model of a library, which says what counts for gradients and leaves out the rest."""
+    return cls.unit is not None and bool(cls.unit.library)

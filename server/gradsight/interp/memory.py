@@ -57,6 +57,9 @@ class Memory:
         self.unit_asked: dict[Unit, set[str]] = {}
         self.records: dict[tuple[Unit, str], Record] = {}
         self.depends_on: set[str] = set()
+        """The modules of the workspace that something here rests on."""
+        self.age = 0
+        """How often shared modules had been forgotten when it was last used."""
         self.coverage: Coverage | None = None
         self.modules: dict[str, PythonModule] = {}
         """Workspace modules that the last execution of the script imported."""

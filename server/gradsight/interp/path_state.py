@@ -282,11 +282,13 @@ class PathState:
         self.stored_somewhere: set[Any] = set()
         """Places that put a tensor into a dict under a key that is not known."""
         self.gradients_unknown: bool = False
+        """Gradients may be filled that are not known to be; `gradients_hooked`: a hook may have cleared them, or stepped."""
+        self.gradients_hooked: bool = False
         self.gradient_ticks: dict[Tensor, int] = {}
         self.live_gradient_ticks: dict[Tensor, int] = {}
         self.cleared_ticks: dict[Tensor, int] = {}
         self.last_inference = -1
-        """When a layer was last applied without grad mode."""
+        """When a layer was last applied with grad mode off."""
         self.graph_escaped = False
         """A tensor with a graph was given to code that is not known, which may have run its backward."""
         self.assuming = False

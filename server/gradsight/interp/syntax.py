@@ -341,6 +341,11 @@ def clears_or_sets_gradients(node: ast.AST) -> bool:
     )
 
 
+def reads_data(node: ast.AST) -> bool:
+    """Whether a text goes through the `.data` of something."""
+    return any(isinstance(inner, ast.Attribute) and inner.attr == "data" for inner in syntax_parts(node))
+
+
 def speaks_of_layers(node: ast.AST) -> bool:
     """Whether a text names `super` or `nn`."""
     return any(
@@ -399,6 +404,17 @@ def hands_on_what_it_draws(node: ast.ListComp | ast.SetComp | ast.GeneratorExp) 
     """Whether the elements of a comprehension are those that its last clause goes through, or parts of them."""
     drawn = {inner.id for inner in syntax_parts(node.generators[-1].target) if isinstance(inner, ast.Name)}
     return isinstance(node.elt, ast.Name) and node.elt.id in drawn
+
+
+def reads_what_it_draws(node: ast.ListComp | ast.SetComp) -> bool:
+    """Whether the elements of a comprehension differ with what its clauses go through."""
+    drawn = {
+        inner.id
+        for clause in node.generators
+        for inner in syntax_parts(clause.target)
+        if isinstance(inner, ast.Name)
+    }
+    return any(isinstance(inner, ast.Name) and inner.id in drawn for inner in syntax_parts(node.elt))
 
 
 def changes_items(loop: ast.AST) -> bool:

@@ -1,4 +1,7 @@
-"""What a watch says: the notes on an error, as text and as HTML, with the lines of the user's program in them."""
+"""What a watch says: the notes on an error, as `gradsight run` prints a fault and as HTML, with the lines of the user's program.
+
+Everything here runs in the user's process: standard library only.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,17 @@ from typing import Any
 
 from gradsight.agent.faults import Fault
 from gradsight.agent.sites import SourceRange
+from gradsight.model.source import Span
+from gradsight.probe.document import finding_of
+from gradsight.session.fault_text import HAPPENED, fault_lines
+from gradsight.session.finding_text import UNWRAPPED, Position, plain
+from gradsight.session.shown_paths import shown_path
 
-_ROLES = {
-    "made": "made",
-    "saved": "saved",
-    "written": "overwritten",
-    "needed": "needed",
-    "cut": "cut",
-    "read": "read",
-    "call": "called",
-}
 HEAD = "gradsight: "
 """How the first line of every note begins; editors look for it."""
+_PLAIN_LETTERS = {ord("→"): "->", ord("…"): "..."}
+_CELL_STRETCH = 1_000_000
+"""More lines than a cell has."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class NoteLine:
 
 def lines_of(fault: Fault) -> list[NoteLine]:
     """The places of a fault in the order of the story."""
-    lines = [_line(_ROLES.get(step.role, step.role), step.place, step.message) for step in fault.related]
+    lines = [_line(HAPPENED.get(step.role, step.role), step.place, step.message) for step in fault.related]
     if all(
         step.place.row != fault.place.row or step.place.filename != fault.place.filename
         for step in fault.related
@@ -50,17 +52,39 @@ def lines_of(fault: Fault) -> list[NoteLine]:
 
 
 def notes_of(fault: Fault) -> list[str]:
-    """The notes of a fault (PEP 678), the first of which says what happened."""
-    code, advice = rule_words(fault.kind)
-    advice = str(fault.evidence.get("help") or advice)
-    lines = lines_of(fault)
-    role_width = max((len(line.role) for line in lines), default=0)
-    place_width = max((len(line.place) for line in lines), default=0)
-    shown = [
-        f"  {line.role:<{role_width}}  {line.place:<{place_width}}  {line.source}".rstrip() for line in lines
-    ]
-    help_line = [f"  help: {advice}"] if advice else []
-    return [f"{HEAD}{fault.message} [{code}]", *shown, *help_line]
+    """The notes of a fault (PEP 678), line by line, as `gradsight run` prints it; torch's own words stand above them."""
+    first, *rest = plain(fault_lines(_as_document(fault), WatchedTexts(), UNWRAPPED, says_torch=False))
+    return [f"{HEAD}{first}", *rest]
+
+
+def _as_document(fault: Fault) -> dict[str, Any]:
+    """A fault as a probe reports it, in letters that every log can take."""
+    found = finding_of({**fault.as_json(), "code": rule_words(fault.kind)[0]})
+    for step in (found, *found["related"]):
+        step["message"] = str(step["message"]).translate(_PLAIN_LETTERS)
+        if step.get("cell"):
+            # The kernel does not know the name of its notebook.
+            step["filename"] = ""
+    return found
+
+
+class WatchedTexts:
+    """The user's files and cells as they were when they ran; each cell is a stretch of one long text."""
+
+    def line(self, path: str, number: int) -> str:
+        """One line, without its end; empty when there is none."""
+        cell, row = divmod(number, _CELL_STRETCH)
+        name = _CELL_FILES.get(cell, "") if cell else path
+        return linecache.getline(name, row).rstrip("\r\n")
+
+    def position(self, path: str, span: Span) -> Position:
+        """Where a span is for a reader."""
+        cell = span.line // _CELL_STRETCH
+        return Position(span.moved(-cell * _CELL_STRETCH), cell) if cell else Position(span)
+
+    def joined(self, path: str, cell: int, span: Span) -> Span:
+        """The span in the one long text, of one inside a cell."""
+        return span.moved(cell * _CELL_STRETCH)
 
 
 def html_of(fault: Fault, *, is_vscode: bool = False) -> str:
@@ -115,11 +139,7 @@ def place_text(place: SourceRange) -> str:
     """Where it is, as terminals and editors make a link of it; a cell by its number."""
     if place.cell:
         return f"cell {place.cell}, line {place.row}"
-    name = place.filename
-    if os.path.isabs(name):
-        relative = os.path.relpath(name)
-        name = name if relative.startswith("..") else relative
-    return f"{name}:{place.row}"
+    return f"{shown_path(place.filename)}:{place.row}"
 
 
 def link_of(place: SourceRange) -> str:

@@ -17,6 +17,7 @@ from gradsight.lsp.wire_types import types
 from gradsight.model.finding import Finding
 from gradsight.model.suppressions import UNUSED_CODE
 from gradsight.session.documents import Document, Notebook
+from gradsight.session.evidence import in_two_lines
 from gradsight.session.pages import page_url
 from gradsight.session.session import EditorSession
 
@@ -150,7 +151,7 @@ def diagnostic_of(session: EditorSession, finding: Finding, client: Client) -> t
     tags = [tag for tag in [types.DiagnosticTag.Unnecessary] if is_unused and int(tag) in client.tags]
     return types.Diagnostic(
         range=place,
-        message=finding.message if client.takes_related_information else _with_trail(session, finding),
+        message=_message(session, finding, client),
         severity=SEVERITIES[finding.severity],
         code=finding.code,
         code_description=_description(finding) if client.takes_code_description else None,
@@ -159,6 +160,12 @@ def diagnostic_of(session: EditorSession, finding: Finding, client: Client) -> t
         related_information=_trail(session, finding, client) if client.takes_related_information else None,
         data=_data(finding, place) if client.takes_data else None,
     )
+
+
+def _message(session: EditorSession, finding: Finding, client: Client) -> str:
+    if client.shows_pages:
+        return in_two_lines(finding)
+    return finding.message if client.takes_related_information else _with_trail(session, finding)
 
 
 def _data(finding: Finding, place: types.Range) -> dict[str, Any]:

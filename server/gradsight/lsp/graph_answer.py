@@ -24,6 +24,7 @@ def drawn(drawing: Drawing, link: Callable[[str, int], dict[str, Any]]) -> dict[
                 "place": node.place,
                 "role": node.role,
                 "message": node.message,
+                "count": node.count,
                 "lines": list(box.lines),
                 "x": box.x,
                 "y": box.y,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gradsight.lsp.hover import SHOW_LINE
 from gradsight.lsp.places import locate, span_of, spot_of
 from gradsight.lsp.wire_types import types
 from gradsight.model.card import TensorCard
 from gradsight.model.source import Span
 from gradsight.session.documents import Document
-from gradsight.session.tensor_text import hint_parts, tensor_card
+from gradsight.session.tensor_text import HintPart, hint_legend, hint_parts
 
 if TYPE_CHECKING:
     from gradsight.lsp.server import GradSightServer
@@ -33,21 +34,25 @@ async def inlay_hints(ls: GradSightServer, params: types.InlayHintParams) -> lis
         if not isinstance(card, TensorCard) or not card.is_assigned:
             continue
         seen = (document.path, document.source.text, card.span.line, card.name)
-        words = [*hint_parts(card), (observed.label(*seen), 0)]
-        parts = [_part(ls, document, text, line) for text, line in words if text]
+        parts = hint_parts(card, observed.label(*seen), observed.grad_fn(*seen))
         if parts:
             _, place = locate(document, card.span, ls.client.encoding)
-            told = "\n\n".join(
-                part for part in (tensor_card(card, document.line_name), observed.card(*seen)) if part
-            )
-            tooltip = types.MarkupContent(types.MarkupKind.Markdown, told)
-            hints.append(types.InlayHint(place.end, parts, tooltip=tooltip, padding_left=True))
+            tooltip = types.MarkupContent(types.MarkupKind.Markdown, hint_legend(parts, document.line_name))
+            label = [_part(ls, document, part, " " if number else "") for number, part in enumerate(parts)]
+            hints.append(types.InlayHint(place.end, label, tooltip=tooltip, padding_left=True))
     return hints
 
 
-def _part(ls: GradSightServer, document: Document, text: str, line: int) -> types.InlayHintLabelPart:
-    """A part of a hint; a click leads from it to its line."""
-    if not line:
-        return types.InlayHintLabelPart(f" {text}")
-    uri, place = locate(document, Span(line, 0, line, 0), ls.client.encoding)
-    return types.InlayHintLabelPart(f" {text}", location=types.Location(uri, place))
+def _part(ls: GradSightServer, document: Document, part: HintPart, space: str) -> types.InlayHintLabelPart:
+    """A part of a hint; a click leads from it to its line.
+
+    VS Code takes a location for a symbol, and goes to where that is defined: our own client gets a command.
+    """
+    text = f"{space}{part.words}"
+    if not part.line:
+        return types.InlayHintLabelPart(text)
+    uri, place = locate(document, Span(part.line, 0, part.line, 0), ls.client.encoding)
+    if ls.client.shows_pages:
+        way = types.Command("Go to the line", SHOW_LINE, None, [uri, place.start.line])
+        return types.InlayHintLabelPart(text, command=way)
+    return types.InlayHintLabelPart(text, location=types.Location(uri, place))

@@ -27,8 +27,9 @@ _PLACES = re.compile(
 )
 
 
-SIGN = "$(beaker) "
-"""How our own editor draws a flask, as on the button of a cell; others would show the letters."""
+SIGN = "$(beaker)\N{NO-BREAK SPACE} "
+"""How our own editor draws a flask, as on the button of a cell; others would show the letters.  In the small font of a lens
+one space alone is not seen."""
 
 
 @dataclass(frozen=True, slots=True)

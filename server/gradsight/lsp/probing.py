@@ -168,6 +168,7 @@ async def graph(ls: GradSightServer, uri: str, line: int = 0, code: str = "") ->
     """The autograd graph around the finding at a line, as recorded by a run."""
     from gradsight.lsp.graph_answer import drawn
     from gradsight.probe.document import document_of
+    from gradsight.session.graph_folding import folded
     from gradsight.session.graphs import draw
     from gradsight.session.verdicts import fault_finding, same_fault
 
@@ -182,7 +183,7 @@ async def graph(ls: GradSightServer, uri: str, line: int = 0, code: str = "") ->
         return {"problem": f"No graph to draw: {_summary(ls, [finding], outcome, python)}"}
     raw = document_of(outcome)["faults"][faults.index(fault)]
     operator = str(raw["evidence"].get("operator", ""))
-    drawing = draw(report["graph"], fault, operator, line_reader(ls), line_namer(ls))
+    drawing = folded(draw(report["graph"], fault, operator, line_reader(ls), line_namer(ls)))
     return drawn(drawing, lambda path, line: _link(ls, path, line))
 
 

@@ -44,6 +44,10 @@ Handler = Callable[..., Any]
 FEATURES = (documents, notebooks, hover, actions, hints, lenses, settings, watching, probing, queries, trail)
 
 
+ARGUMENT_KINDS = {"str": str, "int": int}
+"""What an argument of a command can be checked for, by the annotation of its handler."""
+
+
 class GradSightServer(LanguageServer):
     """What pygls calls a language server, with a session behind it."""
 
@@ -93,10 +97,15 @@ class GradSightServer(LanguageServer):
         if handler is None:
             raise JsonRpcInvalidParams(f"no command {params.command!r}")
         arguments = list(params.arguments or ())
+        signature = inspect.signature(handler)
         try:
-            inspect.signature(handler).bind(self, *arguments)
+            bound = signature.bind(self, *arguments)
         except TypeError as problem:
             raise JsonRpcInvalidParams(f"{params.command}: {problem}") from problem
+        for name, value in bound.arguments.items():
+            kind = ARGUMENT_KINDS.get(str(signature.parameters[name].annotation))
+            if kind is not None and not isinstance(value, kind):
+                raise JsonRpcInvalidParams(f"{params.command}: {name} must be of type {kind.__name__}")
         self.progress_token = params.work_done_token
         result = handler(self, *arguments)
         return await result if inspect.isawaitable(result) else result

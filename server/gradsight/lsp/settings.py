@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,11 @@ class Choices:
         items = [types.ConfigurationItem(section=SECTION)] + [
             types.ConfigurationItem(scope_uri=folder, section=SECTION) for folder in folders
         ]
-        answers = await self._server.workspace_configuration_async(types.ConfigurationParams(items))
+        try:
+            answers = await self._server.workspace_configuration_async(types.ConfigurationParams(items))
+        except asyncio.CancelledError:
+            # The client went away without an answer: the server is about to end.
+            return
         before = (self.common, dict(self.folders))
         told = [self._read(answer) if answer is not None else self.common for answer in answers]
         if len(told) == len(items):

@@ -52,9 +52,11 @@ class Event:
     context: str = "script"
 
 
+PARAMETERS_OF = "'s parameters"
+"""Ends the label of the one parameter that stands for those of a module that is not known."""
 KINDS: dict[str, str] = {
-    "saved-overwritten": "a tensor kept for backward was written, and a backward needs it",
-    "saved-changed-silently": "a tensor kept for backward was changed without a version bump",
+    "saved-overwritten": "a tensor saved for backward was written, and a backward needs it",
+    "saved-changed-silently": "a tensor saved for backward was changed without a version bump",
     "leaf-written": "a leaf that requires grad was written with grad mode on",
     "numpy-refused": "NumPy was to have the memory of a tensor that requires grad",
     "shared-view-written": "one of several views, or overlapping memory, was written",
@@ -96,10 +98,10 @@ KINDS: dict[str, str] = {
     "gradients-left-by-step": "a method steps once and leaves its gradients to the next call",
     "cleared-before-step": "gradients were cleared between backward and step",
     "step-without-backward": "a step that no backward precedes",
-    "iterator-used-up": "an iterator that was gone through to its end was gone through again",
+    "iterator-used-up": "an iterator that was used up was read again",
     "parameters-replaced": "an optimizer holds parameters that the model no longer has",
     "parameters-not-optimized": "a backward reaches parameters that no optimizer holds",
-    "optimizer-never-stepped": "a backward reaches the parameters of an optimizer that nobody steps",
+    "optimizer-never-stepped": "a backward reaches the parameters of an optimizer that is never stepped",
     "freeze-undone": "frozen parameters were unfrozen before anything was computed with them",
     "layer-unused": "an optimizer holds parameters that nothing is computed with",
     "eval-left-on": "training goes on in eval mode",

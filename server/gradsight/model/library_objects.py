@@ -31,6 +31,8 @@ class Optimizer(Opaque):
         """The modules that those of its parameters belong to which no group lists, where that is known."""
         self.extended = False
         """Whether it was given groups after it was made."""
+        self.shows_all = False
+        """Whether it is not seen being made, but what made it was given these parameters and nothing that holds others."""
         self.is_global = False
         """Whether it was made by the module's own statements, and a function that is executed by itself finds it there."""
 
@@ -111,6 +113,8 @@ class FunctionContext(Opaque):
         super().__init__(path, site)
         self.saved: list[Tensor] = []
         self.saved_at: Site | None = None
+        self.number_saved_at: Site | None = None
+        self.dirty_at: Site | None = None
         self.needs_input_grad: list[bool] | None = None
         """Which inputs need a gradient, while backward is tried out."""
         self.kept: dict[str, tuple[Value, Site]] = {}

@@ -26,7 +26,7 @@ NAMES: dict[str, str] = {
     "class of settings": r"(config|configuration|args|arguments|settings|options|hparams)$",
     "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",
     "model": r"^(model|net|network|policy|classifier)(_fn)?$",
-    "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|averaged?",
+    "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|_momentum$|averaged?",
     "maker": r"(^|_)(class|cls|type|factory|builder|constructor)$",
     "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp|convert_sync_batchnorm",
     "loss": r"loss|criterion|objective|penalty",
@@ -40,6 +40,7 @@ NAMES: dict[str, str] = {
     "preparation of weights": r"init|reset|load|calib|prune|quant",
     "way out of training": r"predict|generat|infer|sampl|eval|visual|plot|export|log|metric|decode|save|summary|post_?process"
     r"|round|sort|assign|match|index|stat|mask|get_|resize|interpolat|compress|beam|search|array|nms",
+    "freezes": r"fr(ee|o)ze|requires_?grad|deactivate|disable_?grad|stop_?grad",
     "clears": r"zero|step|optim|clear|reset",
     "keeps gradients": r"cache|hidden|state|memory|head|classifier|hook",
     "watcher": r"^(log|sav(e|ing)|eval|valid(at)?|val|test|print|summar|plot|watch|count|write|visuali|export|report|record|monitor"
@@ -47,6 +48,7 @@ NAMES: dict[str, str] = {
     "trainer": r"^(train|fit|learn|update|backward)",
     "log probability": r"log_?p",
     "expects an error": r"raises|suppress",
+    "step of training": r"^step$",
 }
 """What a name with such words in it suggests."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from gradsight.model.events import Event
+from gradsight.model.events import PARAMETERS_OF, Event
 from gradsight.model.finding import Certainty, Finding, Related, Role, Severity
 
 if TYPE_CHECKING:
@@ -100,9 +100,13 @@ def named(event: Event, name: str, default: str = "it") -> str:
 
 
 def quoted(code: str) -> str:
-    """Code in backticks, cut where it is too long to be taken in at once; a phrase of ours stays as it is."""
+    """Code in backticks, cut where it is too long to be taken in at once; a phrase of ours stays as it is.
+
+    The parameters of a module that is not known are spoken of as the module: `self.policy` learns nothing.
+    """
     if _PHRASE.match(code):
         return code
+    code = code.removesuffix(PARAMETERS_OF)
     return f"`{code if len(code) <= LONGEST_NAME else code[: LONGEST_NAME - 1].rstrip('.') + '…'}`"
 
 
@@ -120,7 +124,8 @@ def fitting(message: str) -> str:
 def gradient_name(event: Event) -> str:
     """`weight.grad`, or a phrase for the gradient of what has no name."""
     target = text(event, "target", "")
-    return quoted(f"{target}.grad") if target and not target.startswith("the ") else "this gradient"
+    is_named = target and not target.startswith("the ") and not target.endswith(PARAMETERS_OF)
+    return quoted(f"{target}.grad") if is_named else "this gradient"
 
 
 def cut_name(event: Event) -> str:

@@ -251,6 +251,7 @@ class Tensor(Numbered):
     __slots__ = (
         "attributes",
         "base",
+        "batch_merges",
         "born_epoch",
         "born_version",
         "counter",
@@ -308,6 +309,8 @@ class Tensor(Numbered):
         self.dense = True
         self.rows_dense = True
         """Whether what lies along the last dimension is one run of memory, however the other dimensions are ordered."""
+        self.batch_merges = True
+        """Whether all dimensions but the last two can be taken for one without a copy."""
         self.twist = ""
         """Operators that reordered the dimensions of this view against its memory."""
         self.view_made_without_grad = False

@@ -1,10 +1,10 @@
-"""Whose the members are that a list of unknown length does not list."""
+"""What a list does not list: whose its other members are, whether there are any, and what follows from all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gradsight.model.values import Module, Seq, Stream, Value
+from gradsight.model.values import Module, Seq, Stream, Unknown, Value
 
 MOST_LISTED = 60
 """A longer list may have lost members when it was gone through."""
@@ -24,3 +24,19 @@ def owners_of_rest(sources: Iterable[Value]) -> tuple[Module, ...]:
             return ()
         found += [owner for owner in source.owners if not any(owner is other for other in found)]
     return tuple(found)
+
+
+def is_whole(items: Seq) -> bool:
+    """Whether all items are listed; those of a list that a loop fills are not, if the loop was left early."""
+    return items.exact and not items.partial
+
+
+def filled_in(pattern: str, given: Seq) -> Value:
+    """`"%s.%s" % (prefix, name)`."""
+    values = tuple(given.items)
+    if given.kind == "tuple" and is_whole(given) and all(isinstance(one, (str, int)) for one in values):
+        try:
+            return pattern % values
+        except (TypeError, ValueError):
+            pass
+    return Unknown("text with something filled in", "text")

@@ -22,7 +22,7 @@ class Unknown:
     """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
 
     __slots__ = (
-        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "graph", "hint", "is_setting", "part_of", "plain", "reason", "tensor",
+        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "given_at", "graph", "hint", "is_setting", "part_of", "plain", "reason", "tensor",
     )  # fmt: skip
 
     def __init__(self, reason: str, hint: str = "") -> None:
@@ -34,8 +34,7 @@ class Unknown:
         self.argument = ""
         self.condition: Unknown | Number | None = None
         """The condition that its truth is the same as, if it is known to be."""
-        self.carries = False
-        """Whether it may hold a graph of tensors that are known: it came from code that was given some."""
+        self.carries = False  # It may hold a graph of known tensors: its maker was given some.
         self.tensor: Tensor | None = None
         """The tensor this unknown argument is taken for once torch functions are applied to it."""
         self.asks: Question | None = None
@@ -44,12 +43,12 @@ class Unknown:
         """The graph that it brings along if it is a tensor: it came from code that was given tensors of one."""
         self.plain = False
         """If it is a tensor, it carries no graph: it came from a loader, or from code that was given none."""
-        self.is_setting = False
-        """It was read from settings, and brings no graph."""
+        self.is_setting = False  # It was read from settings, and brings no graph.
         self.given: tuple[Value, ...] = ()
         """The modules and parameters that the code which made it was given."""
-        self.part_of: Layer | None = None
-        """The stand-in for an unknown module that it is an attribute of."""
+        self.given_at: Site | None = None  # Where, if nothing else was given that could hold more.
+        self.part_of: Layer | Instance | None = None
+        """The stand-in for an unknown module, or the module of a library, that it is an attribute of."""
 
     def derived(self, key: Hashable, reason: str, hint: str = "") -> Unknown:
         """The same unknown for the same question."""
@@ -59,9 +58,9 @@ class Unknown:
         answer: Unknown | None = answers.get(key)
         if answer is None:
             answer = answers[key] = Unknown(reason, hint)
-            answer.cuts = self.cuts
-            answer.carries = self.carries
+            answer.cuts, answer.carries = self.cuts, self.carries
             answer.graph, answer.plain, answer.is_setting = self.graph, self.plain, self.is_setting
+            answer.given, answer.given_at = self.given, self.given_at
             if self.argument and type(key) is tuple and key[0] == "item":
                 answer.argument = self.argument
         return answer
@@ -148,12 +147,13 @@ class Array:
 class Seq:
     """A list, tuple, set or deque.  If not `exact`, its items stand for an unknown number of such items."""
 
-    __slots__ = ("exact", "fields", "items", "kind", "maxlen", "once", "owners", "partial", "placed", "site", "spent", "unlisted")  # fmt: skip
+    __slots__ = ("alike", "exact", "fields", "items", "kind", "maxlen", "once", "owners", "partial", "placed", "site", "spent", "unlisted")  # fmt: skip
 
     def __init__(self, kind: str, items: list[Value], exact: bool = True, site: Site | None = None) -> None:
         self.kind = kind
         self.items = items
         self.exact = exact
+        self.alike = False  # Those not listed are made as the listed: `[ones(3) for _ in range(n)]`.
         self.site = site
         self.fields: tuple[str, ...] | None = None
         self.maxlen: int | None = None

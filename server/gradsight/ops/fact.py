@@ -162,12 +162,12 @@ class OpFact:
     option_defaults: dict[str, str] = field(default_factory=dict, hash=False)
 
 
-def result_name(what: str) -> str:
-    """A result in words: `result` is the only one, `result.1` the second."""
+def output_name(what: str) -> str:
+    """An output in words: `result` is the only one, `result.1` the second."""
     number = what.partition("result.")[2]
     if not number:
-        return "result"
-    return f"{_ORDINALS[int(number)]} result" if int(number) < len(_ORDINALS) else f"result {int(number) + 1}"
+        return "output"
+    return f"{_ORDINALS[int(number)]} output" if int(number) < len(_ORDINALS) else f"output {int(number) + 1}"
 
 
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")

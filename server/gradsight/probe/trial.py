@@ -40,7 +40,7 @@ def reference(request: ProbeRequest, code: str, gradients: str) -> ProbeRequest 
 
 
 def after(request: ProbeRequest, gradients: str | None) -> ProbeRequest:
-    """The run of the repaired program; None when there is nothing to compare it with."""
+    """The run of the fixed program; None when there is nothing to compare it with."""
     return replace(request, gradients_from=gradients)
 
 
@@ -48,7 +48,7 @@ def judged(code: str, first: Outcome, second: Outcome, is_compared: bool) -> Tri
     """What the runs before and after a repair of a fault with this code show."""
     torch = _torch_of(second) or _torch_of(first)
     if not isinstance(second, (Observed, Raised)):
-        return Trial(False, "the repaired program did not come to its end", torch)
+        return Trial(False, "the fixed program did not finish", torch)
     known = _codes(first)
     if code not in known:
         return Trial(False, "the program does not show the fault, so there is nothing to compare", torch)
@@ -57,10 +57,10 @@ def judged(code: str, first: Outcome, second: Outcome, is_compared: bool) -> Tri
     if code in left and left[code] >= known[code]:
         return Trial(False, "the fault is still there", torch)
     if error is not None:
-        return Trial(False, f"the repaired program raises {error['type']}: {_first(error['message'])}", torch)
+        return Trial(False, f"the fixed program raises {error['type']}: {_first(error['message'])}", torch)
     new = sorted(set(left) - set(known))
     if new:
-        return Trial(False, f"the fault is gone, but the repaired program has {', '.join(new)}", torch)
+        return Trial(False, f"the fault is gone, but the fixed program has {', '.join(new)}", torch)
     gone = "no error" if isinstance(first, Raised) else "the fault is gone"
     if not is_compared:
         return Trial(True, gone, torch)
@@ -84,7 +84,7 @@ def _compared(gone: str, rows: Sequence[Mapping[str, Any]], torch: str, is_refer
     if gained and not is_reference:
         parts.append(f"{_listed(list(gained))} now {'has' if len(gained) == 1 else 'have'} a gradient")
     if lost:
-        parts.append(f"{_listed(list(lost))} {'has' if len(lost) == 1 else 'have'} no gradient any more")
+        parts.append(f"{_listed(list(lost))} {'has' if len(lost) == 1 else 'have'} no gradient now")
     if is_reference:
         parts.append(
             "gradients differ from the reference: " + _amounts(off)

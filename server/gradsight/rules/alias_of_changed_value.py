@@ -160,6 +160,21 @@ net.load_state_dict(best)
 assert torch.equal(best["weight"], net.weight)
 ```
 
+An index that names a row several times is one memory with several meanings, too: one of the values stays, and autograd gives
+all of them its gradient. Only a run knows the numbers in an index, so `gradsight run` tells of it and `check` does not; `index_add`
+adds them all.
+
+```python
+import torch
+
+rows, values = torch.tensor([0, 0]), torch.ones(2, requires_grad=True)
+grid = torch.zeros(3)
+grid[rows] += values
+grid.sum().backward()
+assert grid[0].item() == 1.0
+assert values.grad.tolist() == [1.0, 1.0]
+```
+
 ## Not reported
 
 An expression such as `x + 1` makes a new tensor, and the old one stays as it is.
@@ -239,7 +254,7 @@ def _message(event: Event) -> str:
     if how == "kept":
         return "this layer works in place on a value that was stored before: the stored entry changes too"
     if how == "stored":
-        return f"this changes {alias or 'the stored data'} again every time it is fetched: clone it first"
+        return f"this changes {alias or 'the stored data'} again each time an item is fetched: clone the item first"
     if how == "source":
         return f"{alias} shares memory with {name}: this write changes both, and {name} is read later"
     if how == "state":
@@ -255,7 +270,7 @@ def _message(event: Event) -> str:
     if how == "class":
         return f"{name} belongs to the class {alias}: this write changes it for every instance"
     if how == "shared":
-        return f"two parameters share one memory here: writing one changes {name} too, so clone it"
+        return f"two parameters share memory here: writing one changes {name} too, so clone it"
     if how == "state_dict":
         return (
             f"`state_dict()` returns the parameters themselves: {alias} changes before it is read, so copy it"
@@ -278,6 +293,6 @@ RULE = Rule(
     advice="store or change a copy: `.clone()`",
     fix=fix,
     is_bad_write=True,
-    observed_as=("alias-read-after-write",),
+    observed_as=("alias-read-after-write", "rows-written-twice"),
     shown_by=lambda run, finding: run.is_read_after_write(finding),
 )

@@ -92,7 +92,7 @@ def judge(event: Event) -> Finding | None:
         )
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.names.get("of_method"):
-        message = f"`{text(event, 'name')}` is a method: this replaces it and writes nothing, call `{text(event, 'meant')}`"
+        message = f"this replaces the method `{text(event, 'name')}` and writes nothing: call `{text(event, 'meant')}`"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"torch has no attribute {named(event, 'name')}, so this line does nothing: did you mean {named(event, 'meant')}?"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

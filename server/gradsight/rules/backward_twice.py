@@ -96,7 +96,10 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = "this graph was freed by an earlier `backward()`: add the losses and call it once"
+    if event.names.get("again"):
+        message = "part of this graph is built once and freed by the first `backward()`: rebuild it each time"
+    else:
+        message = "this graph was freed by an earlier `backward()`: add the losses and call it once"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 

@@ -116,11 +116,11 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = "gradients are cleared between `backward()` and `step()`: nothing is learned"
+    message = "gradients are cleared before `step()` uses them: clear them before `backward()`"
     if event.names.get("accumulating"):
         message = "gradients are cleared in every iteration, so `step()` applies only the last ones: clear them after `step()`"
     elif event.names.get("is_step_first"):
-        message = "this `step()` comes before `backward()`, and the gradients are cleared before the next: nothing is learned"
+        message = "this `step()` comes before `backward()`, and the gradients are cleared in between: nothing is learned"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

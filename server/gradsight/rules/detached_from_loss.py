@@ -114,6 +114,8 @@ def judge(event: Event) -> Finding | None:
 def _starved(event: Event) -> str:
     if event.names.get("parameter"):
         return f"{named(event, 'parameter')} learns nothing from it"
+    if event.names.get("one_side"):
+        return "where this side is taken nothing learns"
     return "nothing before it learns"
 
 

@@ -3,7 +3,7 @@
 ## What goes wrong silently
 
 With `create_graph=True` autograd records what `backward` computes, from what it is given: the inputs and outputs that forward
-saved have their graph, but an intermediate result was computed without grad mode, and is a number there. The second
+saved have their graph, but an intermediate result was computed with grad mode off, and is a number there. The second
 derivative misses every term that leads through it.
 
 ```python

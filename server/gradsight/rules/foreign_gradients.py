@@ -97,7 +97,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"this `backward()` also leaves gradients in {named(event, 'parameter', 'the other network')}: clear them before its own step"
+    message = f"this `backward()` also leaves gradients in {named(event, 'parameter', 'the other network')}: clear them before its optimizer steps"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

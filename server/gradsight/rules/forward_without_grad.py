@@ -1,4 +1,4 @@
-"""The forward pass ran without grad mode.
+"""The forward pass ran with grad mode off.
 
 ## Why torch refuses
 
@@ -49,7 +49,7 @@ loss.backward()
 
 ## Not reported
 
-A network that only provides a target may run without grad mode, and so may an evaluation between two steps.
+A network that only provides a target may run with grad mode off, and so may an evaluation between two steps.
 
 ```python
 import torch
@@ -99,10 +99,20 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") in ("no_grad", "inference") and not event.names.get("hidden")):
         return None
-    message = f"forward runs without grad mode, so {_starved(event)}: switch it on"
+    message = _refused(event) or f"forward runs with grad mode off, so {_starved(event)}: switch it on"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )
+
+
+def _refused(event: Event) -> str:
+    """What torch refuses to do with a tensor that was made in inference mode."""
+    refused = event.names.get("refused")
+    if refused == "write":
+        return f"{named(event, 'source')} was made in inference mode, so torch refuses to write it here: clone it first"
+    if refused == "save":
+        return "a tensor made in inference mode cannot be saved for `backward()`: use `torch.no_grad()`, or clone it"
+    return ""
 
 
 def _starved(event: Event) -> str:

@@ -83,7 +83,7 @@ from gradsight.model.rule import Rule, make_finding, named
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"this unfreezes {named(event, 'target', 'what was frozen before')}, so the freeze never had an effect: freeze last"
+    message = f"this unfreezes {named(event, 'target', 'what was frozen before')}, so the freeze has no effect: freeze last"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
@@ -94,4 +94,5 @@ RULE = Rule(
     judge,
     __doc__,
     advice="freeze last, or unfreeze only what should learn",
+    observed_as=("freeze-undone",),
 )

@@ -72,7 +72,7 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, gradient_name, make_finding
+from gradsight.model.rule import Rule, gradient_name, make_finding, named
 from gradsight.model.torch_messages import GRADIENT_IS_NONE, Cause
 
 if TYPE_CHECKING:
@@ -86,10 +86,10 @@ def judge(event: Event) -> Finding | None:
 
 def _why(event: Event) -> str:
     if event.names.get("cause") == "needs-none":
-        return "the tensor does not require grad"
+        return f"{named(event, 'target', 'the tensor')} does not require grad"
     if event.names.get("cause") == "cleared":
         return "it was cleared, so read it before that"
-    return "no `backward()` has filled it yet"
+    return "call `backward()` before reading it"
 
 
 def fix(case: FixCase) -> Drafts:

@@ -67,7 +67,10 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'target', 'the input')} is not in the output's graph, which raises: ask for one that is"
+    target = named(event, "target", "the input")
+    message = f"the output does not depend on {target}, so `autograd.grad` raises"
+    if event.names.get("needs_none"):
+        message = f"{target} does not require grad, so `autograd.grad` raises: call `requires_grad_()` before it is used"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 

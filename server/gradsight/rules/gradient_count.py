@@ -2,7 +2,7 @@
 
 ## Why torch refuses
 
-`backward` returns one gradient per argument of `forward`, `ctx` not counted, with `None` for arguments that are no tensors or need no gradient.
+`backward` returns one gradient per argument of `forward`, `ctx` not counted, with `None` for arguments that are not tensors or need no gradient.
 
 ```python
 import torch
@@ -54,6 +54,48 @@ class Twice(torch.autograd.Function):
 
 x = torch.ones(3, requires_grad=True)
 y = Twice()(x)  # error: GS701  # raises: Legacy autograd function
+```
+
+Tensors alone can be saved, and what is marked as written must be returned.
+
+```python
+import torch
+
+
+class Power(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, exponent):
+        ctx.save_for_backward(x, exponent)  # error: GS701
+        return x**exponent
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, exponent = ctx.saved_tensors
+        return grad * exponent * x ** (exponent - 1), None
+
+
+x = torch.ones(3, requires_grad=True)
+y = Power.apply(x, 2.0)  # raises: save_for_backward can only save variables
+```
+
+```python
+import torch
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)  # error: GS701
+        x.mul_(2)
+        return x + 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+x = torch.ones(3, requires_grad=True)
+y = Doubled.apply(x * 1)  # raises: marked as dirty during the forward method were not returned
 ```
 
 ## Use instead
@@ -125,8 +167,14 @@ def judge(event: Event) -> Finding | None:
     if event.names.get("reason") == "missing":
         message = f"`{text(event, 'cls')}` has no `backward`, but its gradient is needed: define one"
         return make_finding(event, RULE.code, RULE.name, message, "error")
+    if event.names.get("reason") == "number":
+        message = "`save_for_backward` takes tensors only: set a number as an attribute of `ctx`"
+        return make_finding(event, RULE.code, RULE.name, message, "error")
+    if event.names.get("reason") == "dirty":
+        message = f"`{text(event, 'cls')}.forward` marks this as written and does not return it: return it"
+        return make_finding(event, RULE.code, RULE.name, message, "error")
     if event.names.get("reason") == "instance":
-        message = f"an object of `{text(event, 'cls')}` is called, which torch refuses: make its methods static, and use `apply`"
+        message = f"an instance of `{text(event, 'cls')}` is called, which torch refuses: make its methods static, and use `apply`"
         return make_finding(event, RULE.code, RULE.name, message, "error")
     message = f"`{text(event, 'cls')}.backward` must return one gradient per input: {text(event, 'wanted')} inputs, {text(event, 'returned')} returned"
     return make_finding(event, RULE.code, RULE.name, message, "error")
@@ -148,7 +196,7 @@ RULE = Rule(
     fix=fix,
     messages=(
         alone(
-            r"must implement either the backward|Legacy autograd function|returned an incorrect number of gradients|returned an invalid gradient",
+            r"must implement either the backward|save_for_backward can only save|marked as dirty during the forward|Legacy autograd function|returned an incorrect number of gradients|returned an invalid gradient",
             "A custom function's `backward` must return one gradient for each argument of its `forward`.",
         ),
     ),

@@ -164,4 +164,5 @@ RULE = Rule(
             "A gradient has another shape, or type, than the tensor that it belongs to.",
         ),
     ),
+    observed_as=("gradient-refused",),
 )

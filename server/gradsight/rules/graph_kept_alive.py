@@ -38,6 +38,22 @@ except RuntimeError as error:
     assert "already been freed" in str(error)  # backward has freed what they saved
 ```
 
+An average that is made of itself in every step holds the nodes of all steps before, too, where it is recorded:
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+average = torch.zeros(3)
+for step in range(3):
+    (weight * weight).sum().backward()
+    average = 0.9 * average + 0.1 * weight  # warning: GS404
+nodes, depth = average.grad_fn, 0
+while nodes is not None:
+    nodes, depth = nodes.next_functions[0][0], depth + 1
+assert depth > 3  # every step has made it longer
+```
+
 ## Use instead
 
 Add the number: `loss.item()`.
@@ -66,6 +82,20 @@ total = 0
 for step in range(3):
     total = total + (x * x).sum()
 total.backward()
+```
+
+An average under `no_grad` is not recorded.
+
+```python
+import torch
+
+weight = torch.ones(3, requires_grad=True)
+average = torch.zeros(3)
+for step in range(3):
+    (weight * weight).sum().backward()
+    with torch.no_grad():
+        average = 0.9 * average + 0.1 * weight
+assert average.grad_fn is None
 ```
 
 A total that records nothing is fine, and so is one that is reset every few steps.
@@ -105,6 +135,9 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
+    if event.names.get("updates"):
+        message = f"{named(event, 'target')} records every update and is never differentiated: use `torch.no_grad()`"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     loss = text(event, "loss", "loss")
     cure = f"`{loss}.item()`" if loss.isidentifier() else "`.item()` or `.detach()`"
     message = f"{named(event, 'target')} keeps the graph of every step in memory: use {cure}"

@@ -95,7 +95,7 @@ def judge(event: Event) -> Finding | None:
     if not (bool(event.names.get("hidden"))):
         return None
     if event.names.get("cut") in ("no_grad", "inference"):
-        message = "this runs without grad mode, and `requires_grad` only hides it: switch grad mode on"
+        message = "this runs with grad mode off, and `requires_grad` only hides it: switch grad mode on"
     else:
         message = f"{cut_name(event)} cuts {named(event, 'source', 'the value')} out of the graph, and `requires_grad` only hides it: drop both"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

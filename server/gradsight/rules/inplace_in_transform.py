@@ -107,6 +107,7 @@ RULE = Rule(
     advice="make the tensor with `zeros_like` of a mapped one, or compute a new tensor",
     silences=("GS105", "GS107", "GS190"),
     is_bad_write=True,
+    observed_as=("written-in-transform",),
     torch_raises=True,
     messages=(
         alone(

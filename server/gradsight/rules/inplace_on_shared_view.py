@@ -114,7 +114,7 @@ def _message(event: Event) -> str:
     if reason == "detach":
         return f"{write} detaches a view in place, which raises: use `detach()`"
     if reason == "mode":
-        return f"{write} writes a view that was made without grad mode, which raises: clone it first"
+        return f"{write} writes a view that was made with grad mode off, which raises: clone it first"
     if reason == "operands":
         return f"{write} reads and writes overlapping memory, which raises: clone the value it reads"
     if reason == "overlap":

@@ -113,7 +113,7 @@ def judge(event: Event) -> Finding | None:
         message = f"{name} is never used, and `DistributedDataParallel` waits for its gradient: the next forward raises"
         severity = "error"
     elif how == "mentioned":
-        message = f"{name} is not used by this training: its parameters get no gradient"
+        message = f"{name} is not used in this training loop, so its parameters get no gradient"
         severity = "info"
     return make_finding(event, RULE.code, RULE.name, message, severity)
 
@@ -126,4 +126,5 @@ RULE = Rule(
     __doc__,
     advice="use the layer in `forward`, or remove it",
     needs_training=True,
+    observed_as=("layer-unused",),
 )

@@ -161,7 +161,7 @@ def _message(event: Event) -> str:
     if what == "object":
         return f"{name} is a plain {container} of objects, so their modules never train: subclass `nn.Module`"
     if container == "object":
-        return f"{name} is no module, so its {what}s never train: subclass `nn.Module`"
+        return f"{name} is not a module, so its {what}s never train: subclass `nn.Module`"
     return f"{name} is a plain {container}, so its {what}s never train: use `{_holder(container, what)}`"
 
 

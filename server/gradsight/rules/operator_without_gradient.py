@@ -112,12 +112,15 @@ def judge(event: Event) -> Finding | None:
 def _message(event: Event) -> str:
     kind = event.names.get("cut")
     if kind in ("leaf", "none"):
-        return f"{named(event, 'loss', 'the loss')} comes from tensors that do not require grad: `backward()` has nothing to do"
+        end = "raises" if event.kind == "backward-without-graph" else "has nothing to do"
+        return f"{named(event, 'loss', 'the loss')} comes from tensors that do not require grad: `backward()` {end}"
     if kind == "sample":
         return "`sample()` carries no gradient: use `rsample()` or the log-probability"
     if text(event, "op").endswith(".backward"):
         source = named(event, "source", "an input that needs a gradient")
-        return f"{named(event, 'op')} returns None for {source}, so nothing before it learns"
+        return (
+            f"{named(event, 'op')} returns None for {source}, so nothing before it learns: return a gradient"
+        )
     if event.kind == "term-cut":
         return f"{named(event, 'op')} has no gradient, so this term of the loss trains nothing: use a differentiable form"
     return f"{named(event, 'op')} has no gradient, so nothing before it learns: use a differentiable form"

@@ -3,7 +3,7 @@
 ## Why torch refuses
 
 An optimizer without parameters could train nothing: where a module has registered none, torch says so at once. Layers that
-are bound to plain names in `__init__`, and not to `self`, are no layers of the module.
+are bound to plain names in `__init__`, and not to `self`, are not layers of the module.
 
 ```python
 import torch

@@ -28,7 +28,7 @@ buffer = torch.mul(x, weight)
 
 ## Not reported
 
-Inputs that do not require grad are fine, and so is a block without grad mode.
+Inputs that do not require grad are fine, and so is a block with grad mode off.
 
 ```python
 import torch

@@ -137,7 +137,7 @@ from __future__ import annotations
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, named, text
+from gradsight.model.rule import Rule, make_finding, named, quoted, text
 
 
 def judge(event: Event) -> Finding | None:
@@ -146,12 +146,18 @@ def judge(event: Event) -> Finding | None:
             f"{named(event, 'optimizer')} is never stepped, so its parameters never change: call `step()`"
         )
     elif ", " in text(event, "parameters"):
-        message = f"{named(event, 'parameters')} get gradients but are in no optimizer, so they never train: add them"
+        message = f"{_listed(text(event, 'parameters'))} get gradients but are in no optimizer, so they never train: add them"
     else:
         message = (
             f"{named(event, 'parameters')} gets gradients but is in no optimizer, so it never trains: add it"
         )
     return make_finding(event, RULE.code, RULE.name, message, "warning")
+
+
+def _listed(parameters: str) -> str:
+    """The first two of some parameters, and how many more there are."""
+    first, second, *more = (quoted(name) for name in parameters.split(", "))
+    return f"{first}, {second} and {len(more)} more" if more else f"{first} and {second}"
 
 
 RULE = Rule(

@@ -112,7 +112,7 @@ def judge(event: Event) -> Finding | None:
     elif reason == "accumulated":
         message = f"{target} is not a leaf, and only leaves accumulate: use `register_hook`"
     else:
-        message = f"{target} does not require grad, so `{text(event, 'how')}` raises: it gets no gradient"
+        message = f"`{text(event, 'how')}` raises here, because {target} does not require grad"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 

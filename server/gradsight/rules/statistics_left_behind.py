@@ -83,7 +83,7 @@ from gradsight.model.rule import Rule, make_finding
 
 
 def judge(event: Event) -> Finding | None:
-    message = "the average leaves `running_mean` and `running_var` behind: copy the buffers too"
+    message = "the averaged model lacks `running_mean` and `running_var`: copy the buffers too"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -105,7 +105,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = "no `backward()` comes before this `step()`: there is no gradient to apply"
+    message = "no `backward()` before this `step()` reaches its parameters, so it applies nothing"
     if event.names.get("frozen"):
         message = "every parameter of this optimizer is frozen: this `step()` has no gradient to apply"
     if event.names.get("loss"):

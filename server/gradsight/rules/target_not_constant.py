@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'target', 'this')} is a target but carries a gradient: `detach()` it if it is a constant"
+    message = f"{named(event, 'target', 'this')} is a target with a gradient: `detach()` it if it should be constant"
     severity: Severity = "warning" if event.names.get("is_trained") else "info"
     return make_finding(event, RULE.code, RULE.name, message, severity)
 
@@ -112,7 +112,7 @@ RULE = Rule(
     ("target-not-constant",),
     judge,
     __doc__,
-    advice="detach the target if it is meant as a constant",
+    advice="detach the target if it should be constant",
     fix=fix,
     observed_as=("target-not-constant",),
     # That a target carries a gradient is shown only when a backward took it.

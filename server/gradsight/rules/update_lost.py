@@ -117,4 +117,5 @@ RULE = Rule(
     judge,
     __doc__,
     advice="write to the parameter in place, under `no_grad`",
+    observed_as=("update-lost",),
 )

@@ -108,7 +108,7 @@ def judge(event: Event) -> Finding | None:
             f"{write} bypasses autograd through {alias}, so the gradient is wrong: write the tensor itself"
         )
     else:
-        message = f"{write} runs without grad mode, so the gradient is wrong: write it with grad mode on"
+        message = f"{write} runs with grad mode off, so the gradient is wrong: run it with grad mode on"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

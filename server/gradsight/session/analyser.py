@@ -16,6 +16,8 @@ from gradsight.model.card import Card
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
+from gradsight.session.files import Files
+from gradsight.session.imported_modules import ImportedModules, Knowledge
 
 if TYPE_CHECKING:
     from gradsight.analysis import Analyser as Engine
@@ -55,33 +57,42 @@ class Incremental:
     `analyze_at_once` then does it where it is asked for, which costs less than to hand it to another thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, imported: ImportedModules | None = None) -> None:
+        self._imported = imported if imported is not None else ImportedModules(Files())
+        self._known: Knowledge | None = None
         self._engine: Engine | None = None
         self._in_use = threading.Lock()
         self._last_took = math.inf
         self._is_outdated = False
 
     def analyze(self, source: Source, settings: Settings, finder: Finder | None, stop: Stop) -> Report | None:
-        from gradsight.analysis import Analyser as Engine
-
         if stop():
             return None
-        with self._in_use:
-            engine = self._engine
-            if engine is None:
-                engine = self._engine = Engine()
-            if self._is_outdated:
-                self._is_outdated = False
-                engine.forget_files()
+        with (
+            self._in_use,
+            self._imported.taken(source.path, settings, finder, self._known) as known,
+        ):
+            engine = self._engine_on(known)
             started = time.thread_time()
-            report = engine.analyze_unless(stop, source, settings, finder)
+            report = engine.analyze_unless(known.lending(stop), source, settings, finder)
             self._last_took = time.thread_time() - started
             return report
 
-    def analyze_at_once(self, source: Source, settings: Settings, finder: Finder | None) -> Report | None:
+    def _engine_on(self, known: Knowledge) -> Engine:
+        from gradsight.analysis import Analyser as Engine
+
         engine = self._engine
+        if engine is None or known is not self._known:
+            self._known = known
+            engine = self._engine = Engine(known.modules)
+        elif self._is_outdated:
+            engine.forget_results()
+        self._is_outdated = False
+        return engine
+
+    def analyze_at_once(self, source: Source, settings: Settings, finder: Finder | None) -> Report | None:
         if (
-            engine is None
+            self._known is None
             or self._is_outdated
             or self._last_took > A_MOMENT
             or not self._in_use.acquire(blocking=False)
@@ -89,9 +100,12 @@ class Incremental:
             return None
         started = time.thread_time()
         try:
-            return engine.analyze_unless(
-                lambda: time.thread_time() - started > A_MOMENT, source, settings, finder
-            )
+            with self._imported.taken_at_once(source.path, settings, finder, self._known) as known:
+                if known is None:
+                    return None
+                return self._engine_on(known).analyze_unless(
+                    lambda: time.thread_time() - started > A_MOMENT, source, settings, finder
+                )
         finally:
             self._last_took = time.thread_time() - started
             self._in_use.release()
@@ -103,16 +117,11 @@ class Incremental:
     def cards(
         self, source: Source, settings: Settings, finder: Finder | None, first_line: int, last_line: int
     ) -> Sequence[Card]:
-        if self._engine is None or self._is_outdated:
-            self.analyze(source, settings, finder, lambda: False)
-        with self._in_use:
-            engine = self._engine
-            return engine.cards(source, first_line, last_line, settings, finder) if engine is not None else ()
-
-
-def new_analyser() -> DocumentAnalyser:
-    """The analyser for a document that was just opened."""
-    return Incremental()
+        with (
+            self._in_use,
+            self._imported.taken(source.path, settings, finder, self._known) as known,
+        ):
+            return self._engine_on(known).cards(source, first_line, last_line, settings, finder)
 
 
 def load_engine() -> None:

@@ -27,15 +27,12 @@ LARGEST = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Settings, the file they come from (empty: none), and what in it was not understood.
-
-    `is_unreadable`: nothing of the file could be read, so that the settings are not those that somebody wrote.
-    """
+    """Settings, the file they come from (empty: none), and what in it was not understood: the settings are then not all
+    those that somebody wrote."""
 
     settings: Settings = field(default_factory=Settings)
     path: str = ""
     complaints: tuple[str, ...] = ()
-    is_unreadable: bool = False
 
 
 class BadValueError(ValueError):
@@ -76,7 +73,7 @@ def read_configuration(path: str) -> Configuration:
 
 
 def _unreadable(path: str, reason: str) -> Configuration:
-    return Configuration(path=path, complaints=(f"{path}: {reason}",), is_unreadable=True)
+    return Configuration(path=path, complaints=(f"{path}: {reason}",))
 
 
 def located(settings: Settings, folder: str) -> Settings:
@@ -191,7 +188,7 @@ def _severities(value: object) -> dict[str, Severity]:
     chosen: dict[str, Severity] = {}
     for word, severity in sorted(value.items(), key=lambda item: len(str(item[0]))):
         if severity not in SEVERITY_ORDER:
-            raise BadValueError(f"{severity!r} is no severity; choose from {', '.join(SEVERITY_ORDER)}")
+            raise BadValueError(f"{severity!r} is not a severity; choose from {', '.join(SEVERITY_ORDER)}")
         prefix = code_prefix(str(word))
         chosen |= {rule.code: severity for rule in ALL if rule.code.startswith(prefix)}
     return chosen

@@ -114,6 +114,8 @@ def read(path: str, most: int = MOST_BYTES) -> bytes:
 
 def content(path: str, most: int) -> bytes:
     """The content of a file.  Raises OSError, also for what would never end (a device, a pipe) or is too large."""
+    if "\0" in path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     _require_file(os.stat(path))
     # What was a file a moment ago may be a pipe now: to open one must not wait for its writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)

@@ -109,13 +109,24 @@ def told(finding: Finding, evidence: ProbeEvidence, moved: Finding) -> Finding:
     if _says_harmless(finding):
         return replace(finding, data=data)
     if evidence.verdict in ("confirmed", "seen"):
-        message = f"confirmed on torch {evidence.torch}: {finding.message}"
+        message = f"{confirmed_on(evidence.torch)}: {finding.message}"
         return replace(finding, message=message, related=moved.related or finding.related, data=data)
     if evidence.verdict == "refuted":
         ran = f"it ran on torch {evidence.torch}{' ' if evidence.extent else ''}{evidence.extent}"
         message = f"refuted: {ran}, and the gradient was exact (predicted: {finding.message})"
         return replace(finding, message=message, severity="hint", data=data)
     return replace(finding, data=data)
+
+
+def confirmed_on(torch: str) -> str:
+    """What a confirmed finding's message begins with."""
+    return f"confirmed on torch {torch}"
+
+
+def in_two_lines(finding: Finding) -> str:
+    """The message of a finding with the confirmation below it: a list of problems cuts a long line at its end."""
+    told, _, message = finding.message.partition(": ")
+    return f"{message}\n{told}" if told == confirmed_on(str(finding.data.get("torch"))) else finding.message
 
 
 def shown_by_probe(finding: Finding) -> list[str]:

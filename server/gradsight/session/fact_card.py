@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gradsight.ops.fact import Case, Condition, OpFact, Save, result_name
+from gradsight.ops.fact import Case, Condition, OpFact, Save, output_name
 
 MOST_CASES = 6
 
@@ -113,7 +113,7 @@ def _keeps(fact: OpFact, case: Case) -> list[str]:
         return []
     if all(output.gradient in ("none", "undefined") for output in case.outputs):
         return []
-    free = "" if case.writes else ": you may overwrite its inputs and its result"
+    free = "" if case.writes else ": you may overwrite its inputs and its output"
     if not case.saves:
         if case.holds_saved == "never":
             return [f"saves nothing for backward{free}"]
@@ -129,7 +129,7 @@ def _keeps(fact: OpFact, case: Case) -> list[str]:
         return [again if case.writes else f"{sentence}; overwriting the input is fine"]
     if not results and not case.writes:
         other = _free_input(fact, inputs)
-        return [f"{sentence}; overwriting the result{' or ' + other if other else ''} is fine"]
+        return [f"{sentence}; overwriting the output{' or ' + other if other else ''} is fine"]
     return [sentence]
 
 
@@ -144,7 +144,7 @@ def _kept(saves: Sequence[Save]) -> str:
     words = []
     for save in saves:
         is_result = save.what.startswith("result")
-        word = f"its *{result_name(save.what)}*" if is_result else f"`{_spoken(save.what)}`"
+        word = f"its *{output_name(save.what)}*" if is_result else f"`{_spoken(save.what)}`"
         needs = [need.partition(":")[0] for need in save.needs]
         if needs and save.what not in needs:
             word += f" (if {_names(tuple(dict.fromkeys(needs)), 'or')} requires grad)"
@@ -161,9 +161,9 @@ def _result(case: Case) -> list[str]:
         return ["gives a NumPy array that shares memory: the graph ends here, and writes to it go unnoticed"]
     sentences = []
     for index, output in enumerate(case.outputs[:3]):
-        name = "the result" if len(case.outputs) == 1 else f"the {result_name(f'result.{index}')}"
+        name = "the output" if len(case.outputs) == 1 else f"the {output_name(f'result.{index}')}"
         if case.sequence or case.returns == "sequence":
-            name = "each result"
+            name = "each output"
         if output.leaf:
             sentences.append(f"{name} is a new leaf, not connected to anything")
             continue

@@ -31,6 +31,7 @@ class Files:
         self._read: dict[str, Source | None] = {}
         self._stamps: dict[str, Stamp] = {}
         self._finders: dict[str, WorkspaceFinder] = {}
+        self._missed: dict[str, set[str]] = {}
         self._roots: dict[str, str] = {}
         self._configurations: dict[str, Configuration] = {}
 
@@ -48,7 +49,7 @@ class Files:
         root = self.root_of(path)
         finder = self._finders.get(root)
         if finder is None:
-            finder = self._finders[root] = WorkspaceFinder(root, self.source_at)
+            finder = self._finders[root] = WorkspaceFinder(root, self.source_at, missed=self._missed)
         return finder
 
     def configuration_for(self, path: str) -> Configuration:
@@ -67,6 +68,10 @@ class Files:
     def asked_for(self, path: str) -> bool:
         """Whether an analysis looked for a module at this path, or settings in it."""
         return path in self._stamps
+
+    def missed_in(self, path: str) -> set[str]:
+        """The folders of files that looked for this one in vain, until now."""
+        return self._missed.pop(path, set())
 
     def forget(self, paths: Iterable[str]) -> None:
         """These files changed, came or went."""

@@ -16,7 +16,7 @@ WORDS = {
     "unknown": "not known to GradSight",
     "syntax": "not parsed",
     "internal": "lost by a fault of GradSight",
-    "detector": "not looked at, by a fault of GradSight",
+    "detector": "not analysed, by a fault of GradSight",
 }
 
 

@@ -27,7 +27,7 @@ ROLE_WORDS = {
 LONGEST_LINE = 38
 CHARACTER, LINE, PADDING = 7.3, 17, 10
 """Sizes of the text in pixels, in a monospace font of 12."""
-GAP_X, GAP_Y, MARGIN = 36, 44, 16
+GAP_X, GAP_Y, MARGIN = 36, 34, 16
 BESIDE = 24
 """How far a write runs beside the flow between the same two boxes."""
 ORDERING_SWEEPS, PLACING_SWEEPS = 12, 40

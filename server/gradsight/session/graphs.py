@@ -35,6 +35,8 @@ class DrawnNode:
     message: str = ""
     place: str = ""
     """How the line is spoken of where it is not known by its number alone: `cell 3, line 2`."""
+    count: int = 1
+    """How many operators it stands for."""
 
     @property
     def source(self) -> str:

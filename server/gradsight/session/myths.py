@@ -63,7 +63,7 @@ ALL: tuple[Myth, ...] = (
         ("grad",),
         "`.grad` is filled on leaves only, and the next backward *adds into the same tensor*: a variable that holds it changes "
         "too. With `create_graph=True` the leaf gets a new `.grad` instead.",
-        "`g = x.grad` is no copy. Make one with `x.grad.detach().clone()`. On a non-leaf it is None unless "
+        "`g = x.grad` is not a copy. Make one with `x.grad.detach().clone()`. On a non-leaf it is None unless "
         "`retain_grad()` was called before backward.",
         "(x * 3).sum().backward()\ng = x.grad\n(x * 3).sum().backward()\nassert g.tolist() == [6.0, 6.0, 6.0]\n"
         "(x * 3).sum().backward(create_graph=True)\nassert g.tolist() == [6.0, 6.0, 6.0] and x.grad.tolist() == [9.0, 9.0, 9.0]",
@@ -142,7 +142,7 @@ ALL: tuple[Myth, ...] = (
     Myth(
         ("numpy",),
         "`numpy()` shares memory with the tensor: writes to the array change the tensor, and autograd does not notice.",
-        "It is no copy. It raises on a tensor that requires grad; `detach().numpy()` does not, and shares all the same.",
+        "It is not a copy. It raises on a tensor that requires grad; `detach().numpy()` does not, but still shares memory.",
         "y = x.detach().clone()\ny.numpy()[0] = 7\ntry:\n    x.numpy()\n    raised = False\n"
         "except RuntimeError:\n    raised = True\nassert raised and y.tolist() == [7.0, 2.0, 2.0]",
     ),
@@ -162,7 +162,7 @@ ALL: tuple[Myth, ...] = (
     Myth(
         ("is_leaf",),
         "A leaf was not computed by a recorded operator: inputs, parameters, and everything that requires no grad.",
-        "`torch.ones(3, requires_grad=True).double()` or `* 0.1` is no leaf any more: an optimizer refuses it.",
+        "`torch.ones(3, requires_grad=True).double()` or `* 0.1` is no longer a leaf: an optimizer refuses it.",
         "assert x.is_leaf and not x.double().is_leaf and x.detach().is_leaf",
     ),
     Myth(
@@ -179,8 +179,8 @@ ALL: tuple[Myth, ...] = (
     ),
     Myth(
         ("inplace",),
-        "`inplace=True` writes the result over the input. It is right as long as no operator saved the old input for backward.",
-        "It neither detaches nor gives wrong gradients by itself: after an operator that saves its result (sigmoid, exp, "
+        "`inplace=True` writes the output over the input. It is right as long as no operator saved the old input for backward.",
+        "It neither detaches nor gives wrong gradients by itself: after an operator that saves its output (sigmoid, exp, "
         "softmax) backward raises, after Linear or convolution it is fine.",
         "y = torch.nn.functional.relu(torch.sigmoid(x), inplace=True)\ntry:\n    y.sum().backward()\n    raised = False\n"
         "except RuntimeError:\n    raised = True\nassert raised",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -78,6 +79,13 @@ class ObservedBook:
         fact = found[0]
         norm = "" if fact["grad_norm"] is None else f" |grad|={fact['grad_norm']:.3g}"
         return f"{fact['last']['shape']}{norm}"
+
+    def grad_fn(self, path: str, text: str, line: int, name: str) -> str:
+        """The operator that a run recorded for a name, as hints name it (`Exp`); empty if none was seen."""
+        found = self.at(path, text, line, name)
+        return (
+            re.sub(r"Backward\d*$", "", str(found[0]["last"]["grad_fn"] or "")) if found is not None else ""
+        )
 
 
 def described(seen: Mapping[str, Any]) -> str:

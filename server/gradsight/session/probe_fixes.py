@@ -43,7 +43,7 @@ def _guarded(
     except Exception:
         if os.environ.get("GRADSIGHT_STRICT"):
             raise
-        log.exception("no repair could be worked out for %s in %s", fault["code"], path)
+        log.exception("no fix could be worked out for %s in %s", fault["code"], path)
         return None
 
 

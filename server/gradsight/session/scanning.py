@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gradsight.model.finding import Finding
 from gradsight.model.settings import Settings
 from gradsight.session.files import Stamp, read_source, stamp_of
+from gradsight.session.imported_modules import Knowledge
 from gradsight.session.schedule import Urgency
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Scanner:
     def __init__(self, session: EditorSession) -> None:
         self._session = session
         self._known: dict[str, Scanned] = {}
+        self._imported: Knowledge | None = None
+        """What is known of imported modules, while a scan goes on."""
 
     def forget(self) -> None:
         """Files changed that others import: nothing that was found need hold any more."""
@@ -44,6 +47,7 @@ class Scanner:
         for path in paths:
             if self._session.open.at_path(path) is None:
                 yield path, await self._findings(path)
+        self._imported = None
         self._known = {path: self._known[path] for path in paths if path in self._known}
 
     async def _findings(self, path: str) -> tuple[Finding, ...]:
@@ -66,7 +70,10 @@ class Scanner:
         source = read_source(path, settings.most_bytes)
         if source is None or "torch" not in source.text:
             return ()
-        report = analyze(source, settings, self._session.files.finder_for(path))
+        finder = self._session.files.finder_for(path)
+        with self._session.imported.taken(path, settings, finder, self._imported) as known:
+            self._imported = known
+            report = analyze(source, settings, finder, known.modules)
         return tuple(
             finding
             for finding in report.findings

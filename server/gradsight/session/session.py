@@ -22,7 +22,7 @@ from gradsight.model.report import Gap, Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.ops.cache import has_tables, measured_facts
-from gradsight.session.analyser import DocumentAnalyser, load_engine, load_repairs, new_analyser
+from gradsight.session.analyser import DocumentAnalyser, Incremental, load_engine, load_repairs
 from gradsight.session.documents import Document, Notebook, Open
 from gradsight.session.evidence import EvidenceBook
 from gradsight.session.files import FILE as CONFIGURATION_FILE
@@ -30,6 +30,7 @@ from gradsight.session.files import Files
 from gradsight.session.fix_menu import OfferMemory, Workshop
 from gradsight.session.gaps import log_gaps
 from gradsight.session.housekeeping import Housekeeper
+from gradsight.session.imported_modules import ImportedModules
 from gradsight.session.options import FolderOptions, Options
 from gradsight.session.reading import too_large
 from gradsight.session.scanning import Scanner
@@ -58,9 +59,10 @@ class PendingAnalysis:
 class EditorSession:
     """Everything that is open, and the work that is due."""
 
-    def __init__(self, make_analyser: Callable[[], DocumentAnalyser] = new_analyser) -> None:
+    def __init__(self, make_analyser: Callable[[], DocumentAnalyser] | None = None) -> None:
         self.open = Open()
         self.files = Files()
+        self.imported = ImportedModules(self.files)
         self.worker = Worker()
         self.housekeeper = Housekeeper()
         self.housekeeper.on_rest = self._prepare_repairs
@@ -75,7 +77,7 @@ class EditorSession:
         self.on_complaint: Callable[[str], None] = log.warning
         self.is_pulled = False
         """The editor asks for findings itself: an edit alone starts nothing."""
-        self._make_analyser = make_analyser
+        self._make_analyser = make_analyser or (lambda: Incremental(self.imported))
         self._pending: dict[str, PendingAnalysis] = {}
         self._complained: set[str] = set()
         self.analyses = 0
@@ -125,7 +127,7 @@ class EditorSession:
         if pending is not None:
             _drop_timer(pending)
             _wake(pending)
-        self._imported_changed(document)
+        self._came_or_went(document)
         if _elsewhere(document):
             self.on_outdated()
         return _elsewhere(document)
@@ -205,6 +207,7 @@ class EditorSession:
         if not concerned:
             return
         self._forget_files(concerned)
+        self.imported.outdate()
         self.scanner.forget()
         self.outdate(self.open.documents.values())
 
@@ -323,17 +326,23 @@ class EditorSession:
         document.options = self.options.at(document.path)
         self.open.documents[document.key] = document
         self._pending[document.key] = PendingAnalysis()
-        self._imported_changed(document)
+        self._came_or_went(document)
 
-    def _imported_changed(self, changed: Document) -> None:
-        """Whoever imports this document is analysed again, after it."""
+    def _came_or_went(self, document: Document) -> None:
+        """A document was opened or closed: an import may lead to it now, or past it."""
+        if self.files.asked_for(document.path):
+            self.imported.outdate()
+        self._imported_changed(document, self.files.missed_in(document.path))
+
+    def _imported_changed(self, changed: Document, missed_in: Collection[str] = ()) -> None:
+        """Whoever imports this document is analysed again, after it, and whoever missed it."""
         if not self.files.asked_for(changed.path):
             return
         self._forget_files([changed.path])
         importing = [
             document
             for document in self.open.documents.values()
-            if document is not changed and changed.path in document.asked
+            if document is not changed and (changed.path in document.asked or _reads_in(document, missed_in))
         ]
         for document in importing:
             document.outdate()
@@ -382,7 +391,9 @@ class EditorSession:
             started = time.thread_time()
 
             def stop() -> bool:
-                self.worker.give_way()
+                # Who is not wanted any more gives back at once what others wait for.
+                if is_wanted():
+                    self.worker.give_way()
                 return not is_wanted() or time.thread_time() - started > MOST_SECONDS
 
             report = analyser.analyze(source, settings, finder, stop)
@@ -454,6 +465,13 @@ class EditorSession:
         from gradsight.session.walking import is_excluded
 
         return is_excluded(document.path, self.files.root_of(document.path), settings.exclude)
+
+
+def _reads_in(document: Document, folders: Collection[str]) -> bool:
+    """Whether a document, or a file that it imports, lies in one of some folders."""
+    return bool(folders) and any(
+        os.path.dirname(path) in folders for path in (document.path, *document.asked)
+    )
 
 
 def _found_elsewhere(document: Document) -> tuple[Finding, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from gradsight.model.card import SeenFrom, TensorCard
 from gradsight.model.showing import as_code, as_markdown
@@ -36,29 +37,57 @@ def at(name: str) -> str:
 
 
 def _from(caller: SeenFrom, naming: Naming) -> str:
-    mode = "" if caller.records else " (without grad mode)"
+    mode = "" if caller.records else " (with grad mode off)"
     leaf = "a leaf" if caller.is_leaf else "not a leaf"
     grad = "requires grad" if caller.requires_grad else "does not require grad"
     return f"called from {naming(caller.line)}{mode}: {leaf}, {grad}"
 
 
+class HintPart(NamedTuple):
+    """A few words of an inlay hint, what they mean, and the line that a click leads to; 0 for none."""
+
+    words: str
+    meaning: str
+    line: int = 0
+
+
 def hint_label(card: TensorCard) -> str:
     """The few words of an inlay hint: `leaf`, `grad_fn=Exp`, `v1`."""
-    return " ".join(words for words, _ in hint_parts(card))
+    return " ".join(part.words for part in hint_parts(card))
 
 
-def hint_parts(card: TensorCard) -> list[tuple[str, int]]:
-    """The same by parts, each with the line that it leads to: where the tensor was made, and the last write; 0 for none."""
+def hint_parts(card: TensorCard, seen: str = "", seen_grad_fn: str = "") -> list[HintPart]:
+    """What a run saw, and what the text tells: where the tensor was made, and its last write.
+
+    What a run saw comes first: an editor cuts a long hint at its end.  Its `grad_fn` counts for a tensor whose operator
+    the text does not tell.
+    """
     parts = []
+    if seen:
+        norm = ", and the norm of its gradient" if "|grad|" in seen else ""
+        parts.append(HintPart(seen, f"the shape in the last run{norm}"))
     if card.requires_grad and card.is_leaf:
-        parts.append(("leaf", card.made_line))
+        parts.append(
+            HintPart("leaf", "no operator made it, and `backward()` fills its `.grad`", card.made_line)
+        )
     elif card.requires_grad and card.is_leaf is False:
-        parts.append((f"grad_fn={card.grad_fn}" if card.grad_fn else "grad_fn", card.made_line))
+        name = card.grad_fn or seen_grad_fn
+        words = f"grad_fn={name}" if name else "grad_fn"
+        parts.append(HintPart(words, "the operator that made it", card.made_line))
     elif card.requires_grad is False:
-        parts.append(("no grad", card.made_line))
+        parts.append(HintPart("no grad", "it does not require grad", card.made_line))
     if card.version:
-        parts.append((f"v{card.version}", max(card.writes, default=0)))
+        times = f"written in place {_times(card.version)}"
+        parts.append(HintPart(f"v{card.version}", times, max(card.writes, default=0)))
     return parts
+
+
+def hint_legend(parts: Sequence[HintPart], line_name: Naming = lambda line: f"line {line}") -> str:
+    """What a hint means, in Markdown.  All that is known of the tensor is in the hover of its name."""
+    places = [f" ({line_name(part.line)})" if part.line else "" for part in parts]
+    return "\n\n".join(
+        f"{as_code(part.words)}: {part.meaning}{place}" for part, place in zip(parts, places, strict=True)
+    )
 
 
 def _kind(card: TensorCard) -> str:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gradsight.model.showing import as_code, as_markdown, sentence_markdown
+from gradsight.session.fault_text import NEXT
 
-_HEAD = re.compile(r"^\s*(?:\|\s*)?gradsight: (?P<said>.+) \[(?P<code>GS\d+)\]\s*$", re.MULTILINE)
-_STEP = re.compile(r"^\s+(?P<role>[a-z]+)\s+(?P<path>\S.*?):(?P<line>\d+)(?:\s+(?P<source>\S.*?))?\s*$")
-_CELL_STEP = re.compile(
-    r"^\s+(?P<role>[a-z]+)\s+cell (?P<cell>\d+), line (?P<line>\d+)(?:\s+(?P<source>\S.*?))?\s*$"
+_HEAD = re.compile(
+    r"^\s*(?:[|E]\s*)?gradsight: (?P<place>\S.*?): (?:error|warning|info|hint) (?P<code>GS\d+) (?P<said>.+?)\s*$",
+    re.MULTILINE,
 )
-_HELP = re.compile(r"^\s+help: (?P<advice>.+)$")
+_FILE = re.compile(r"(?P<path>\S.*?):(?P<line>\d+)(?::\d+)?")
+_CELL = re.compile(r"cell (?P<cell>\d+)(?:, line |:)(?P<line>\d+)(?::\d+)?")
+_TRAIL = re.compile(r"= trail: (?P<trail>.+?)\s*$")
+_HELP = re.compile(r"= help: (?P<advice>.+?)\s*$")
+_END = re.compile(r"gradsight explain GS\d+\s*$")
+_NUMBERED = re.compile(r"^\W*(?P<line>\d+) \| (?P<source>.*?)\s*$")
+_IN_CELL = re.compile(r"^\W*\.+ cell (?P<cell>\d+)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +45,60 @@ class WatchNote:
 
 
 def notes_in(text: str, known_paths: Sequence[str] = ()) -> list[WatchNote]:
-    """The notes in a traceback; paths that are written from a folder are completed by the files that the traceback names."""
-    found = []
-    for head in _HEAD.finditer(text):
-        steps, advice = [], ""
-        for line in text[head.end() :].lstrip("\n").split("\n"):
-            if match := _HELP.match(line):
-                advice = match.group("advice").strip()
-                break
-            if match := _CELL_STEP.match(line):
-                number, source = int(match.group("cell")), match.group("source") or ""
-                steps.append(NoteStep(match.group("role"), "", int(match.group("line")), number, source))
-                continue
-            if not (match := _STEP.match(line)):
-                break
-            path = _completed(match.group("path"), known_paths)
-            steps.append(NoteStep(match.group("role"), path, int(match.group("line"))))
-        found.append(WatchNote(head.group("said"), head.group("code"), tuple(steps), advice))
+    """The notes in a traceback; paths that are written from a folder are completed by the files that the traceback names.
+
+    One that is there twice is one: under CI pytest repeats the whole message in its summary.
+    """
+    heads = list(_HEAD.finditer(text))
+    ends = [*(head.start() for head in heads), len(text)][1:]
+    found = (
+        _note(head, text[head.end() : end].split("\n"), known_paths)
+        for head, end in zip(heads, ends, strict=True)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _note(head: re.Match[str], lines: Sequence[str], known_paths: Sequence[str]) -> WatchNote:
+    said: list[tuple[str, str]] = []
+    advice = ""
+    for line in lines:
+        if match := _TRAIL.search(line):
+            said = [
+                (role, place)
+                for role, _, place in (each.partition(" ") for each in match.group("trail").split(NEXT))
+            ]
+        elif match := _HELP.search(line):
+            advice = match.group("advice")
+        elif _END.search(line):
+            break
+    own = _step("here", head.group("place"), known_paths)
+    steps = [step for role, place in said if (step := _step(role, place, known_paths)) is not None]
+    if own is not None and all(
+        (step.path, step.cell, step.line) != (own.path, own.cell, own.line) for step in steps
+    ):
+        steps.insert(0, own)
+    sources = _cell_lines(lines, own.cell if own is not None else 0)
+    found = tuple(replace(step, source=sources.get((step.cell, step.line), "")) for step in steps)
+    return WatchNote(head.group("said"), head.group("code"), found, advice)
+
+
+def _step(role: str, place: str, known_paths: Sequence[str]) -> NoteStep | None:
+    """A place in the words of a note."""
+    if match := _CELL.fullmatch(place):
+        return NoteStep(role, "", int(match.group("line")), int(match.group("cell")))
+    if match := _FILE.fullmatch(place):
+        return NoteStep(role, _completed(match.group("path"), known_paths), int(match.group("line")))
+    return None
+
+
+def _cell_lines(lines: Sequence[str], cell: int) -> dict[tuple[int, int], str]:
+    """What stands in the lines of cells that an excerpt shows; no file has them."""
+    found: dict[tuple[int, int], str] = {}
+    for line in lines:
+        if match := _IN_CELL.match(line):
+            cell = int(match.group("cell"))
+        elif cell and (match := _NUMBERED.match(line)):
+            found[cell, int(match.group("line"))] = match.group("source").strip()
     return found
 
 

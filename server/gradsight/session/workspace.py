@@ -27,6 +27,8 @@ class WorkspaceFinder:
     root: str
     read: Callable[[str], Source | None]
     known: dict[tuple[str, int, str], Source | None] = field(default_factory=dict)
+    missed: dict[str, set[str]] = field(default_factory=dict)
+    """By path of a file that was looked for in vain: the folders of those who import it."""
 
     def __call__(self, module: str, level: int, importing_path: str) -> Source | None:
         key = (module, level, os.path.dirname(importing_path))
@@ -45,6 +47,7 @@ class WorkspaceFinder:
                     source = self.read(candidate)
                     if source is not None:
                         return source
+                    self.missed.setdefault(candidate, set()).add(folder)
         return None
 
     def _package_start(self, folder: str, level: int) -> Iterator[str]:

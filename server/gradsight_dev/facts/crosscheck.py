@@ -120,7 +120,7 @@ def _compare_formulas(
         comparison.note(
             name,
             any(inputs == each for each in usable),
-            f"{node}, {requiring} requires grad; kept: {_listed(inputs)}; formula: {_listed(usable[0])}",
+            f"{node}, {requiring} requires grad; saved: {_listed(inputs)}; formula: {_listed(usable[0])}",
             "formulas",
         )
 

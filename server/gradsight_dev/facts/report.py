@@ -31,13 +31,13 @@ def report_text(measured: Mapping[str, Any], checks: CrossChecks) -> str:
     ]
     lines += _section(
         "Graph walk against bumped versions",
-        "What a node keeps, read from the graph, against backward refusing a tensor whose version was advanced. "
+        "What a node saves, read from the graph, compared with the tensors that backward refuses once their version was advanced. "
         "Where they differ the table follows backward.",
         checks.methods,
     )
     lines += _section(
         "Measurement against derivative formulas",
-        "For calls that make one graph node: the arguments kept, against torch's own formula for that node.",
+        "For calls that make one graph node: the arguments saved, compared with torch's own formula for that node.",
         checks.formulas,
     )
     lines += _section(

@@ -409,7 +409,7 @@ def _saved_by_both(
                 seen.hard["unnoticed", base(place)] = bool(seen.hard.get(("unnoticed", base(place)), True))
                 refused[place] = True
                 continue
-            says = "keeps" if place in by_walk else "does not keep"
+            says = "saves" if place in by_walk else "does not save"
             does = "refuses" if refused[place] else "accepts"
             seen.disagreements.append(
                 f"with {'+'.join(sorted(pattern))} requiring grad the graph {says} {place}, "

@@ -7,7 +7,7 @@ from gradsight.interp.path_state import RaisedError
 from gradsight.interp.syntax import computes_only, last_return, named_last
 from gradsight.model.library_objects import FunctionContext
 from gradsight.model.sites import Site, Syntax
-from gradsight.model.tensors import Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
+from gradsight.model.tensors import IGNORANT, Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
 from gradsight.model.trace import CustomApplied, CustomReturned, FunctionRefused
 from gradsight.model.values import (
     Bound,
@@ -34,9 +34,12 @@ class CustomFunctions(Distributions):
         if not isinstance(forward, Function):
             return self.path.gap("autograd function without forward", node)
         context = FunctionContext(cls.name, site)
-        inputs = [tensor for arg in args for tensor in tensors_in(arg) if isinstance(arg, Tensor)]
+        args = [self.taken_for_tensor(arg) for arg in args]
+        inputs = [arg for arg in args if isinstance(arg, Tensor)]
         epochs = {tensor: tensor.storage.epoch for tensor in inputs}
-        flag = any_requires_grad([tensor.needs_grad() for tensor in inputs])
+        is_open = any(isinstance(arg, Unknown) and not (arg.hint or arg.is_setting) for arg in args)
+        flags = [tensor.needs_grad() for tensor in inputs]
+        flag = any_requires_grad([*flags, *([IGNORANT] if is_open else [])])
         # Inside forward grad mode is off; what is computed there is not a cut, the Function is the way back.
         before = (self.path.grad_mode, self.path.mode_site)
         self.path.grad_mode = False
@@ -61,6 +64,8 @@ class CustomFunctions(Distributions):
         )  # fmt: skip
         if self.path.grad_mode and not self.path.inference:
             self.check_dirty_leaves(context, inputs, cls, site)
+        if recorded:
+            self.check_context(context, outputs_given, result, cls, site)
         outputs = self.wrap_outputs(result, cls, inputs, context, flag, site, fact)
         self.path.tell(fact)
         if self.path.is_watched:
@@ -88,6 +93,19 @@ class CustomFunctions(Distributions):
             if any(dirty.storage is tensor.storage for dirty in context.dirty):
                 self.autograd.check_writable(tensor, f"{cls.name}.apply", site, tensor.needs_grad())
 
+    def check_context(
+        self, context: FunctionContext, outputs: list[Tensor], result: Value, cls: ClassValue, site: Site
+    ) -> None:
+        """Torch saves tensors only, and wants back what was marked as written."""
+        if context.number_saved_at is not None:
+            self.path.refuse(FunctionRefused(cls.name, context.number_saved_at, "number", site))
+        returned = {tensor.storage for tensor in outputs}
+        is_left_out = isinstance(result, Tensor) and any(
+            tensor.storage not in returned for tensor in context.dirty
+        )
+        if is_left_out and context.dirty_at is not None:
+            self.path.refuse(FunctionRefused(cls.name, context.dirty_at, "dirty", site))
+
     def tried_backward(
         self,
         backward: Value,
@@ -114,6 +132,11 @@ class CustomFunctions(Distributions):
         if isinstance(result, Seq):
             return tuple(result.items) if result.exact else None
         return (result,)
+
+    def taken_for_tensor(self, value: Value) -> Value:
+        """An argument, or the tensor that an unknown one is taken for."""
+        tensor = self.entry.assumed_tensor(value) if isinstance(value, Unknown) else None
+        return value if tensor is None else tensor
 
     def masked(self, value: Value) -> Value:
         """Inside forward a tensor is seen without its history."""
@@ -223,8 +246,11 @@ class CustomFunctions(Distributions):
         if name == "save_for_backward":
             context.saved.extend(tensors)
             context.saved_at = self.path.site(node)
+            if any(isinstance(arg, (int, float, str)) for arg in args):
+                context.number_saved_at = context.saved_at
         elif name == "mark_dirty":
             context.dirty.extend(tensors)
+            context.dirty_at = self.path.site(node)
         elif name == "mark_non_differentiable":
             context.non_differentiable.extend(tensors)
         return None

@@ -13,13 +13,15 @@ from gradsight.interp.tensors.fact_selection import CaseSelection
 from gradsight.interp.tensors.tensor_api import TensorApi
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Function, Names, PythonModule, Unknown, Value
+from gradsight.model.values import Function, Module, Names, PythonModule, Unknown, Value
 
 
 class EntryAboveLibraries(Protocol):
     """What libraries need of entries."""
 
     def absent_name(self, module: PythonModule, name: str) -> Value: ...
+
+    def applied_modules(self, function: Unknown, args: list[Value]) -> list[Module]: ...
 
     def argument_as_tensor(self, receiver: Unknown, name: str) -> Tensor | None: ...
 

@@ -435,8 +435,12 @@ class Library(Copying):
     ) -> None:
         """step, zero_grad or backward of an unknown object: what is known about gradients may no longer hold."""
         # `accelerator.backward(loss)` and the like, and `loss.backward()` unless the loss is a bare argument.
-        if name == "backward" and (receiver.carries or args or not receiver.argument):
+        if name != "backward":
+            return
+        if receiver.carries or args or not receiver.argument:
             self.path.gradients_unknown = True
+        else:
+            self.nn.act("differentiate", None, self.path.site(node))
 
     # -- modelled objects --------------------------------------------------------------------------------------------
 

@@ -376,13 +376,19 @@ class TorchFunctions(LibrariesFloor):
             array.tensor = tensor
         return tensor
 
-    def legacy_tensor(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
-        """`torch.Tensor(...)`, `torch.FloatTensor(...)`: sizes or data, which become floating-point numbers."""
-        if args and isinstance(args[0], (Seq, Array, Tensor)):
+    def legacy_tensor(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Tensor:
+        """`torch.Tensor(...)`, `torch.cuda.FloatTensor(...)`: sizes or data, which become floating-point numbers."""
+        if args and isinstance(args[0], (Seq, Array, Tensor, range)):
             made = self.make_tensor(args[:1], {}, node)
             made.dtype = "float"
             return made
         return self.new_leaf(node, {}, "float", sizes_of(args) if args else (0,))
+
+    def legacy_integers(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        """`torch.LongTensor(...)`, `torch.BoolTensor(...)`: sizes or data, which become integers and carry no graph."""
+        made = self.legacy_tensor(args, kwargs, node)
+        made.dtype = "int"
+        return made
 
     def parameter(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         value = args[0] if args else kwargs.get("data")
@@ -539,10 +545,21 @@ def layers_by_plain_name(table: Table) -> dict[str, str]:
     return layers
 
 
+LEGACY_KINDS = {
+    "legacy_tensor": ("Float", "Double", "Half", "BFloat16"),
+    "legacy_integers": ("Long", "Int", "Short", "Byte", "Char", "Bool"),
+}
+"""The old constructors, which are named after what they make."""
 TORCH_SPECIAL = {
     "torch.tensor": "make_tensor", "torch.as_tensor": "as_tensor", "torch.asarray": "as_tensor",
-    "torch.from_numpy": "from_numpy", "torch.Tensor": "legacy_tensor", "torch.FloatTensor": "legacy_tensor",
-    "torch.DoubleTensor": "legacy_tensor", "torch.nn.Parameter": "parameter", "torch.nn.parameter.Parameter": "parameter",
+    "torch.from_numpy": "from_numpy", "torch.Tensor": "legacy_tensor",
+    **{
+        f"torch.{place}{kind}Tensor": maker
+        for place in ("", "cuda.")
+        for maker, kinds in LEGACY_KINDS.items()
+        for kind in kinds
+    },
+    "torch.nn.Parameter": "parameter", "torch.nn.parameter.Parameter": "parameter",
     "torch.autograd.Variable": "variable", "torch.autograd.grad": "autograd_grad", "torch.autograd.backward": "autograd_backward",
     "torch.utils.checkpoint.checkpoint": "nn.checkpoint",
     "torch.distributed.all_gather": "gather_from_ranks", "torch.distributed.get_world_size": "count_of_ranks",

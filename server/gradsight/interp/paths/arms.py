@@ -55,6 +55,12 @@ def _touch(arm: Iterable[ast.AST]) -> ArmTouch:
     binds: set[str] = set()
     names: set[str] = set()
     for statement in arm:
+        if isinstance(statement, ast.If):
+            # Conditions in conditions: each is read once, and not again for every one around it.
+            inner: ArmTouch = remembered(statement, "touch of all", _touch_of_chain)
+            binds |= inner.binds
+            names |= inner.names
+            continue
         for node in syntax_parts(statement):
             if isinstance(node, ast.Call):
                 target = node.func
@@ -66,6 +72,17 @@ def _touch(arm: Iterable[ast.AST]) -> ArmTouch:
                 if not isinstance(node.ctx, ast.Load):
                     binds.add(name)
     return ArmTouch(frozenset(binds - {"", "self"}), frozenset(names - {"", "self"}))
+
+
+def _touch_of_chain(condition: ast.AST) -> ArmTouch:
+    """What an `if` touches with its test, its arms and every `elif` that follows."""
+    assert isinstance(condition, ast.If)
+    parts: list[ast.AST] = []
+    while is_elif(condition):
+        parts += [condition.test, *condition.body]
+        condition = condition.orelse[0]
+        assert isinstance(condition, ast.If)
+    return _touch([*parts, condition.test, *condition.body, *condition.orelse])
 
 
 def root_of(node: ast.expr) -> str:

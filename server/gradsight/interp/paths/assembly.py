@@ -17,7 +17,7 @@ from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Tensor
-from gradsight.model.values import Function, Mapping, Module, PythonModule, Value
+from gradsight.model.values import Function, Mapping, Module, PythonModule, Unknown, Value
 
 
 class Machine(PathState):
@@ -99,6 +99,11 @@ class Machine(PathState):
 
     def modules_in(self, module: Module) -> list[tuple[str, Module]]:
         return self.nn.modules_in(module)
+
+    def module_behind(self, value: Value) -> Value:
+        """The stand-in of an unknown value, if the program has treated it as a module; anything else as it is."""
+        stand_in = self.entry.stand_ins.get(id(value)) if type(value) is Unknown else None
+        return value if stand_in is None else stand_in
 
     def mapping_key(self, key: Value) -> Hashable:
         return self.objects.mapping_key(key)

@@ -9,11 +9,14 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.paths.assembly import Machine
+from gradsight.interp.paths.roles import is_tensor_annotation
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Frame, Site
+from gradsight.model.tensors import Tensor
 from gradsight.model.trace import ForwardReturned
-from gradsight.model.values import Function, Seq, Value, tensors_in
+from gradsight.model.values import Function, Number, Seq, Value, tensors_in
 
 
 def differentiate(machine: Machine, result: Value, function: Function, outer: Frame) -> None:
@@ -22,7 +25,13 @@ def differentiate(machine: Machine, result: Value, function: Function, outer: Fr
         return
     losses = machine.entry.graphs_in([result], {})
     machine.frame = outer
-    returned = dict.fromkeys([*tensors_in(result), *losses])
+    if isinstance(result, Number) and promises_tensor(function):
+        # Whoever calls backward on it meets what a tensor without a graph would be.
+        plain = Tensor(machine.site(function.node), shape=())
+        plain.cuts = result.cuts
+        returned = {plain: None}
+    else:
+        returned = dict.fromkeys([*tensors_in(result), *losses])
     machine.tell(ForwardReturned(result, list(returned), function.name))
     if losses:
         machine.autograd.run_backward(
@@ -34,6 +43,15 @@ def differentiate(machine: Machine, result: Value, function: Function, outer: Fr
             how="assumed",
             assumption="`backward()` is called on the result",
         )
+
+
+def promises_tensor(function: Function) -> bool:
+    """Whether a function is declared to return a tensor, or is the forward of a loss."""
+    declared = getattr(function.node, "returns", None)
+    if declared is not None:
+        return is_tensor_annotation(ast.unparse(declared))
+    owner = function.owner
+    return function.name == "forward" and owner is not None and suggests("loss", owner.name)
 
 
 def still_read(ended_at: Site) -> Seq:

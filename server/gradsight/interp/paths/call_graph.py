@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from functools import partial
 
 from gradsight.interp.paths.roles import MODULE, deeds_of, key_of
 from gradsight.interp.python.loops import leaves_block
@@ -45,10 +44,16 @@ STEPS = frozenset({"backward", "zero_grad", "step", "manual_backward"})
 class Summary:
     """What one function does itself, and the names that it calls."""
 
-    __slots__ = ("calls", "hands_over", "reasons", "steps")
+    __slots__ = ("calls", "hands_over", "made", "put", "reasons", "steps")
 
     def __init__(
-        self, reasons: frozenset[str], calls: frozenset[str], steps: bool, hands_over: frozenset[str]
+        self,
+        reasons: frozenset[str],
+        calls: frozenset[str],
+        steps: bool,
+        hands_over: frozenset[str],
+        put: frozenset[str] = frozenset(),
+        made: frozenset[str] = frozenset(),
     ) -> None:
         self.reasons = reasons
         self.calls = calls
@@ -56,30 +61,49 @@ class Summary:
         """Names that it gives to others, who may call them: `fabric.launch(main)`."""
         self.steps = steps
         """Whether it differentiates or steps itself."""
+        self.put = put
+        """Names of what goes into a container."""
+        self.made = made
+        """Names of objects that are made in it."""
 
 
 def summary_of(function: ast.AST) -> Summary:
     """What a function's own text does; functions nested in it are part of it."""
-    chain = [function]
-    while (
-        isinstance(last := chain[-1], ast.If) and len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If)
-    ):
-        chain.append(last.orelse[0])
-    found = Summary(frozenset(), frozenset(), False, frozenset())
+    return remembered(function, "summary", _summary_of_chain if isinstance(function, ast.If) else _summary_of)
+
+
+def _summary_of_chain(condition: ast.AST) -> Summary:
+    """What a condition does, put together of its parts: each is read once, however many conditions stand around it."""
+    chain: list[ast.If] = []
+    known: Summary | None = None
+    while known is None and isinstance(condition, ast.If):
+        # The rest of a chain of `elif` is part of each of its links.
+        chain.append(condition)
+        rest = condition.orelse
+        if len(rest) != 1 or not isinstance(rest[0], ast.If):
+            break
+        condition = rest[0]
+        known = condition.__dict__.get("summary")
     for link in reversed(chain):
-        # The rest of a chain of `elif` is part of each of its links, and is read once.
-        found = remembered(link, "summary", _summary_of if link is chain[-1] else partial(_with_rest, found))
-    return found
+        parts = [_summary_of(link.test), *map(summary_of, link.body)]
+        parts += [known] if known is not None else map(summary_of, link.orelse)
+        known = _joined(parts)
+        link.__dict__["summary"] = known
+    assert known is not None
+    return known
 
 
-def _with_rest(rest: Summary, link: ast.AST) -> Summary:
-    assert isinstance(link, ast.If)
-    own = _summary_of(ast.If(test=link.test, body=link.body, orelse=[]))
+def _joined(parts: list[Summary]) -> Summary:
+    put = frozenset().union(*(part.put for part in parts))
+    made = frozenset().union(*(part.made for part in parts))
+    reasons = frozenset().union(*(part.reasons for part in parts))
     return Summary(
-        own.reasons | rest.reasons,
-        own.calls | rest.calls,
-        own.steps or rest.steps,
-        own.hands_over | rest.hands_over,
+        reasons if put.isdisjoint(made) else reasons | {REGISTER},
+        frozenset().union(*(part.calls for part in parts)),
+        any(part.steps for part in parts),
+        frozenset().union(*(part.hands_over for part in parts)),
+        put,
+        made,
     )
 
 
@@ -89,7 +113,8 @@ def _summary_of(function: ast.AST) -> Summary:
     hands_over: set[str] = set()
     steps = False
     parts = sorted_parts(function)
-    if makes_layers_oddly(function, parts) or puts_away_what_it_makes(parts):
+    put, made, puts_away = put_away(parts)
+    if puts_away or not put.isdisjoint(made) or makes_layers_oddly(function, parts):
         reasons.add(REGISTER)
     if any(name.id in CUTTING for name in parts.get(ast.Name, ())):
         reasons.add(CUT)
@@ -119,24 +144,28 @@ def _summary_of(function: ast.AST) -> Summary:
         for target in node.targets:
             if isinstance(target, ast.Subscript):
                 reasons.add(WRITE)
-            elif isinstance(target, ast.Attribute) and makes_several(node.value):
+            elif isinstance(target, ast.Attribute) and (makes_several(node.value) or hides_leaf(node.value)):
                 reasons.add(REGISTER)
-    return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over))
+    return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over), put, made)
 
 
-def puts_away_what_it_makes(parts: ByClass) -> bool:
-    """Whether objects go into a container: `blocks.append(Block())`, or `block = Block()` first."""
+def put_away(parts: ByClass) -> tuple[frozenset[str], frozenset[str], bool]:
+    """Names that go into a container, names of objects that are made, and whether one goes there as it is made.
+
+    `blocks.append(Block())`, or `block = Block()` first.
+    """
     put = [
         argument for call in parts.get(ast.Call, ()) if called_name(call) in PUTTING for argument in call.args
     ]
-    if not put:
-        return False
-    names = {argument.id for argument in put if isinstance(argument, ast.Name)}
-    return any(is_made(argument) or makes_several(argument) for argument in put) or any(
-        is_made(node.value)
-        and any(isinstance(target, ast.Name) and target.id in names for target in node.targets)
+    made = frozenset(
+        target.id
         for node in parts.get(ast.Assign, ())
+        if is_made(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name)
     )
+    names = frozenset(argument.id for argument in put if isinstance(argument, ast.Name))
+    return names, made, any(is_made(argument) or makes_several(argument) for argument in put)
 
 
 def makes_layers_oddly(function: ast.AST, parts: ByClass) -> bool:
@@ -179,6 +208,16 @@ def makes_several(node: ast.expr) -> bool:
     return isinstance(node, ast.DictComp) and is_made(node.value)
 
 
+def hides_leaf(node: ast.expr) -> bool:
+    """Whether a leaf to be learned is made in an expression that is no parameter: `torch.ones(3, requires_grad=True)`,
+    `nn.Parameter(t).to(dtype)`.
+    """
+    return not is_made(node) and any(
+        called_name(call) == "Parameter" or any(word.arg == "requires_grad" for word in call.keywords)
+        for call in sorted_parts(node).get(ast.Call, ())
+    )
+
+
 class CallGraph:
     """The functions of one file by name, and what each of them leads to."""
 
@@ -187,6 +226,11 @@ class CallGraph:
         for function in functions:
             self.by_name.setdefault(getattr(function, "name", ""), []).append(function)
         self._reasons = self._propagated()
+
+    def names_called(self) -> set[str]:
+        """The names that any function calls, or hands to others."""
+        nodes = [node for named in self.by_name.values() for node in named]
+        return {name for node in nodes for name in summary_of(node).calls | summary_of(node).hands_over}
 
     def reasons_for(self, function: ast.AST) -> frozenset[str]:
         """What a function does itself or by what it calls, as far as names tell."""

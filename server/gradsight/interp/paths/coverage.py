@@ -18,8 +18,8 @@ from gradsight.model.report import Coverage
 from gradsight.model.sites import Site, Unit
 
 log = logging.getLogger(__name__)
-SPENT = "the limit of work was reached here: what follows was not looked at"
-PASSED_BY = "this branch was not looked at: the limit of work was reached"
+SPENT = "the limit of work was reached here: what follows was not analysed"
+PASSED_BY = "this branch was not analysed: the limit of work was reached"
 LEFT_OUT = "was not analysed: the limit of work for this file was reached"
 FAILED = "was not analysed: the object it belongs to could not be made"
 

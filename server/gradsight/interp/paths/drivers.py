@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.interp.library_places import DRIVER
+from gradsight.interp.library_places import DRIVER, is_of_library
 from gradsight.model.values import ClassValue, Function
 
 DRIVER_BUDGET = 20_000
@@ -34,10 +34,6 @@ def called_by_library(cls: ClassValue) -> set[ast.AST]:
         for name, value in one.namespace.items()
         if isinstance(value, Function) and name in known and name != "__init__"
     }
-
-
-def is_of_library(cls: ClassValue) -> bool:
-    return cls.unit is not None and bool(cls.unit.library)
 
 
 def driver_budget(cls: ClassValue) -> int:

@@ -36,8 +36,11 @@ from gradsight.interp.paths.entry_kinds import (
     is_loss_name,
     is_module_class,
     takes_tensors,
+    training_around,
+    with_inner_classes,
 )
 from gradsight.interp.paths.grad_guards import called_without_grad
+from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
@@ -139,6 +142,8 @@ class Explorer:
             for cls in classes:
                 self.give_up_if_unwanted()
                 self.run_class(cls, previous)
+                if turn == 2:
+                    self.run_inherited(cls, previous)
             for function in functions:
                 self.give_up_if_unwanted()
                 self.run_function(function, previous)
@@ -155,12 +160,12 @@ class Explorer:
         return 2 if is_called else 1
 
     def definitions(self) -> tuple[list[ClassValue], list[Function]]:
-        """The classes and functions that the file binds to names."""
+        """The classes and functions that the file binds to names; a class that stands in another one is bound there."""
         values = list(self.namespace.values())
-        return (
-            [value for value in values if isinstance(value, ClassValue) and value.unit in self.alive],
-            [value for value in values if isinstance(value, Function) and value.defined().unit in self.alive],
-        )
+        classes = [value for value in values if isinstance(value, ClassValue) and value.unit in self.alive]
+        self.names_of_classes = with_inner_classes(classes)
+        functions = [value for value in values if isinstance(value, Function)]
+        return [*self.names_of_classes], [one for one in functions if one.defined().unit in self.alive]
 
     def note_differentiated(self, classes: list[ClassValue], functions: list[Function]) -> None:
         """Find what is part of a forward or a loss, and all names that anything calls."""
@@ -181,14 +186,10 @@ class Explorer:
         self.differentiated = {
             node for node in reached if not summary_of(node).steps and getattr(node, "name", "") not in quiet
         }
-        self.called_names = {
-            name
-            for named in self.calls.by_name.values()
-            for node in named
-            for name in summary_of(node).calls | summary_of(node).hands_over
-        }
+        self.called_names = self.calls.names_called()
 
     called_names: set[str] = set()
+    names_of_classes: dict[ClassValue, str] = {}
 
     def give_up_if_unwanted(self) -> None:
         if self.program.is_unwanted():
@@ -360,7 +361,11 @@ class Explorer:
             is_idle = context == "script" and not machine.has_made_anything()
             ways.learn(plan, machine.decisions, refused, raised, self.path if is_idle else "")
             plan = ways.next_plan(together.needs_turns())
-        note_left_out(record, ways.left_out())
+        left = list(ways.left_out())
+        note_left_out(record, left)
+        if context == "script":
+            # Each of them is executed by itself, too.
+            record.executed -= training_around([one for one in left if one[0] in self.alive])
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
 
@@ -437,17 +442,35 @@ class Explorer:
                 continue
             if not self.wants(defined.node, context):
                 continue
+            key = (cls.unit, f"{self.names_of_classes[cls]}.{defined.name}{'+' * place}")
+            self.run_method(cls, method, key, previous, context)
 
-            def body(machine: Machine, method: Function = method, context: str = context) -> None:
-                self.call_method_alone(machine, cls, method, context)
+    def run_inherited(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
+        """Execute what trains in the bases of a class with an object of the class, unless that was done."""
+        if cls.kind != "plain" or cls.unit is None or self.shared <= 0:
+            return
+        for method, filled_in in inherited_training(cls):
+            defined = method.defined()
+            if defined.node not in self.executed or not filled_in <= self.executed:
+                self.waiting += 1
+                self.run_method(cls, method, (cls.unit, f"{cls.name}.{defined.name}"), previous, "function")
 
-            budget = self.budget_for(defined.node)
-            init, _ = cls.find("__init__")
-            if isinstance(init, Function) and defined.name != "__init__":
-                budget = min(steady(self.shared), budget + MAKING * self.budget_for(init.defined().node))
-            self.run_entry(
-                (cls.unit, f"{cls.name}.{defined.name}{'+' * place}"), previous, body, budget, context
-            )
+    def run_method(
+        self,
+        cls: ClassValue,
+        method: Function,
+        key: tuple[Unit, str],
+        previous: dict[tuple[Unit, str], Record],
+        context: str,
+    ) -> None:
+        def body(machine: Machine) -> None:
+            self.call_method_alone(machine, cls, method, context)
+
+        budget = self.budget_for(method.defined().node)
+        init, _ = cls.find("__init__")
+        if isinstance(init, Function) and method.defined().name != "__init__":
+            budget = min(steady(self.shared), budget + MAKING * self.budget_for(init.defined().node))
+        self.run_entry(key, previous, body, budget, context)
 
     def drive(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
         """Start a class of a library as the library does, unless all that the library calls was executed."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.paths.call_graph import applies_a_module
+from gradsight.interp.paths.call_graph import applies_a_module, summary_of
 from gradsight.interp.paths.roles import annotation_text, is_tensor_annotation
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Unit
 from gradsight.model.values import ClassValue, Function
@@ -64,3 +65,26 @@ def functions_in(unit: Unit) -> list[ast.AST]:
             todo.extend(node.body)
             todo.extend(getattr(node, "orelse", ()))
     return found[::-1]
+
+
+def with_inner_classes(classes: list[ClassValue]) -> dict[ClassValue, str]:
+    """Classes and those that stand in their bodies, with their names: `Outer.Inner`."""
+    names = {cls: cls.name for cls in classes}
+    todo = list(classes)
+    for cls in todo:
+        for inner in cls.namespace.values() if type(cls.namespace) is dict else ():
+            if isinstance(inner, ClassValue) and inner.node in getattr(cls.node, "body", ()):
+                names.setdefault(inner, f"{names[cls]}.{inner.name}")
+                todo.append(inner)
+    return names
+
+
+def training_around(places: list[tuple[Unit, ast.AST]]) -> set[ast.AST]:
+    """The functions that differentiate or step, and in which one of these places is."""
+    return {
+        function
+        for unit in {unit for unit, _ in places}
+        for function in functions_in(unit)
+        if summary_of(function).steps
+        and any(at is unit and place in syntax_parts(function) for at, place in places)
+    }

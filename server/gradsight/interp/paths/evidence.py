@@ -12,8 +12,10 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import PathState
 from gradsight.interp.paths.held_names import key_outside, own_modules
+from gradsight.interp.paths.placeholders import is_placeholder
 from gradsight.interp.paths.roles import (
     MODULE,
     OF_LEAVES,
@@ -27,6 +29,7 @@ from gradsight.interp.paths.roles import (
     is_function_name,
     is_settings_name,
     key_of,
+    may_train,
     role_of,
     roles_in,
     writes_through_data,
@@ -38,11 +41,16 @@ from gradsight.interp.paths.unknown_graphs import (
     UnknownGraphsObjects,
     indexes_tensor,
 )
+from gradsight.interp.syntax import statement_around
+from gradsight.model.events import PARAMETERS_OF
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
+from gradsight.model.passed_cuts import cuts_of
+from gradsight.model.sites import Frame
 from gradsight.model.tensors import Maybe, Saved, Tensor, leaves_of
-from gradsight.model.trace import ModuleWrapped
+from gradsight.model.trace import ModuleWrapped, StandInApplied
 from gradsight.model.values import (
+    MISSING,
     Array,
     ClassValue,
     Instance,
@@ -52,6 +60,7 @@ from gradsight.model.values import (
     Seq,
     Unknown,
     Value,
+    module_state,
     tensors_in,
 )
 
@@ -133,6 +142,8 @@ class Evidence(UnknownGraphs):
             optimizer = made = self.nn.make_optimizer(
                 "torch.optim.Optimizer", [Seq("list", [], True)], {}, place
             )
+            if value.given_at is not None:
+                optimizer.site, optimizer.shows_all = value.given_at, True
             self.unknown_optimizers.append((key, optimizer, value))
         elif role == SCALER:
             made = self.nn.make_scaler("torch.amp.GradScaler", [], {}, place)
@@ -175,7 +186,7 @@ class Evidence(UnknownGraphs):
         layer = Layer(f"unknown.{key.rpartition('.')[2]}", {"stand in": key}, site)
         weight = Tensor(site, requires_grad=True)
         weight.is_parameter = weight.leaf_made = True
-        weight.label = f"{spoken or key}'s parameters"
+        weight.label = f"{spoken or key}{PARAMETERS_OF}"
         weight.attributes = {"<stand in>": True}
         layer.attributes["<parameters>"] = weight
         layer.module.registered["<parameters>"] = "parameter"
@@ -185,13 +196,21 @@ class Evidence(UnknownGraphs):
             self.path.premises.setdefault(f"`{spoken or key}` is a module with trainable parameters")
         return layer
 
-    def join_module(self, parent: Layer, key: str, child: Layer) -> None:
-        """A part of an unknown module: what the whole has returned so far depended on it as well."""
+    def join_module(self, parent: Module, key: str, child: Layer) -> None:
+        """A part of a module that is met late: what the whole has returned so far depended on it, and who steps the whole steps it."""
         name = key.rpartition(".")[2]
+        weight = child.attributes["<parameters>"]
+        whole = {tensor for _, tensor in self.nn.tensors_of(parent, "parameter")}
         parent.attributes[name] = child
-        parent.module.registered[name] = "module"
-        for node in parent.options.get("calls", ()):
-            node.inputs.append(child.attributes["<parameters>"])
+        module_state(parent).registered[name] = "module"
+        if isinstance(parent, Layer):
+            for node in parent.options.get("calls", ()):
+                node.inputs.append(weight)
+            return
+        for optimizer in self.path.optimizers:
+            members = next((group.items.get("params") for group in optimizer.groups()), None)
+            if isinstance(members, Seq) and whole and whole <= set(optimizer.parameters()):
+                members.items.append(weight)
 
     def link_optimizers(self) -> None:
         """Give every unknown optimizer the parameters of the modules that it can only be for, as far as they have been met."""
@@ -236,8 +255,9 @@ class Evidence(UnknownGraphs):
                     if any(layer is one for one in modules)
                 ):
                     return None
-        found = [tensor for module in modules for _, tensor in self.nn.tensors_of(module, "parameter")]
-        return [*direct, *found]
+        named = [one for module in modules for one in self.nn.tensors_of(module, "parameter")]
+        # A part that follows another one is moved by hand.
+        return [*direct, *(tensor for name, tensor in named if not is_follower_name(name.rpartition(".")[0]))]
 
     def only_optimizer(self, key: str) -> Any:
         """The optimizer that a text steps beside a schedule, if there is one alone."""
@@ -267,7 +287,9 @@ class Evidence(UnknownGraphs):
             for module in [layer, *layer.options.get("given", ())]
             for _, tensor in self.nn.tensors_of(module, "parameter")
         ]
+        self.path.tell(StandInApplied(parameters))
         self.give_graph(result, [*parameters, *self.graphs_in(args, kwargs)], layer.name, node, "")
+        result.cuts = result.cuts.union(*map(cuts_of, [*args, *kwargs.values()]))
         if result.graph is not None:
             layer.options.setdefault("calls", []).append(result.graph)
             result.graph.holds = "layers"
@@ -305,6 +327,29 @@ class Evidence(UnknownGraphs):
             for one in owner.cls.lineage()
             if isinstance(one, ClassValue) and one.node is not None
         )
+
+    def filled_in_elsewhere(
+        self, owner: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """What a method of another class makes: it may use all modules of its object, and leaves their gradients."""
+        result = self.nn.unknown_result(f"method {name}, which other classes fill in", args, kwargs, node)
+        if type(result) is Unknown and result.graph is None:
+            held = [self.stand_ins.get(id(one), one) for one in owner.attributes.values()]
+            modules = [one for one in held if isinstance(one, (Layer, Instance)) and one.module is not None]
+            result.given, result.plain = (*result.given, *modules), result.plain and not modules
+        return result
+
+    def applied_modules(self, function: Unknown, args: list[Value]) -> list[Module]:
+        """The modules that are applied where something unknown is called: that which it is a part of, or those it was made of.
+
+        `both = joined(generator, discriminator)`, and then `both(noise)`, in a text that calls backward.
+        """
+        if function.part_of is not None:
+            return [function.part_of]
+        modules = [one for one in function.given if isinstance(one, (Layer, Instance))]
+        if not modules or len(modules) != len(function.given) or not args or not self.trains_in_view():
+            return []
+        return modules
 
     # -- unknown values ------------------------------------------------------------------------------------------------
 
@@ -401,6 +446,18 @@ class Evidence(UnknownGraphs):
 class EvidenceObjects(UnknownGraphsObjects):
     """What Evidence adds to objects."""
 
+    def instance_method(
+        self, receiver: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """An object that a method is executed on by itself stands for all objects of classes that derive from its class."""
+        if self.path.isolated and receiver.module is None and name not in receiver.attributes:
+            method, _ = receiver.cls.find(name)
+            is_left = method is MISSING and receiver.cls.has_unknown_base()
+            if is_left or is_placeholder(method, is_value_used(node, self.path.frame)):
+                if not may_train(name):
+                    return self.entry.filled_in_elsewhere(receiver, name, args, kwargs, node)
+        return super().instance_method(receiver, name, args, kwargs, node)
+
     def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Value:
         if owner.tensor is None or name in OF_LEAVES:
             stand_in = self.entry.stand_in_for(owner, getattr(node, "value", None))
@@ -426,10 +483,22 @@ class EvidenceObjects(UnknownGraphsObjects):
         return function is not None and node in writes_through_data(function.node)
 
     def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Value:
+        is_new = name not in owner.attributes
         found = super().stored_attribute(owner, name, node)
+        if is_new and type(found) is Unknown and owner.module is not None and is_of_library(owner.cls):
+            found.part_of = owner
         if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
             note_setting(self.path, found, name)
         return found
+
+    def builtin_getattr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        """`getattr(model, model.base_model_prefix)`: some part of a network of a library."""
+        owner = args[0] if len(args) == 2 and not isinstance(args[1], str) else None
+        if isinstance(owner, Instance) and owner.module is not None and is_of_library(owner.cls):
+            part = Unknown("part of a module of a library")
+            part.part_of = owner
+            return part
+        return super().builtin_getattr(args, kwargs, node)
 
     def get_item(self, owner: Value, index: Value, node: ast.AST) -> Value:
         if type(owner) is Unknown and owner.tensor is None and indexes_tensor(index):
@@ -480,3 +549,9 @@ class EvidenceAutograd(UnknownGraphsAutograd):
             tensor.node, tensor.requires_grad = None, False
             return Array(None, tensor.cuts)
         return super().tensor_method(tensor, name, args, kwargs, node)
+
+
+def is_value_used(call: ast.AST, frame: Frame) -> bool:
+    """Whether a call is more than a statement of its own."""
+    statement = statement_around(call, frame)
+    return not (isinstance(statement, ast.Expr) and statement.value is call)

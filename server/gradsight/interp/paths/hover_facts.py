@@ -329,7 +329,7 @@ def _callers(seen: Seen, path: str) -> tuple[SeenFrom, ...]:
 
 
 def _stems_from_unrecorded_view(tensor: Tensor, requires: bool | Maybe) -> bool:
-    """Whether it is a view made without grad mode of something that requires grad, or was computed from one."""
+    """Whether it is a view made with grad mode off of something that requires grad, or was computed from one."""
     if tensor.view_made_without_grad and tensor.base is not None and tensor.base.needs_grad() is not False:
         return True
     return requires is False and any(

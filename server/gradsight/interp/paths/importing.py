@@ -9,7 +9,7 @@ from typing import Any
 from gradsight.interp.memory import names_bound
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.private_copies import CHANGEABLE, Memo, private_copy, states_of
-from gradsight.interp.paths.shared_modules import OURS, Execution, SharedModules, is_broken, put
+from gradsight.interp.paths.shared_modules import OURS, Execution, SharedModules, is_broken, put, value_of
 from gradsight.interp.paths.unit_runner import UnitRunner
 from gradsight.interp.shared_names import is_shared
 from gradsight.model.sites import Unit
@@ -228,7 +228,7 @@ class Importing(UnitRunner):
         """This path rests on an execution, and on all that it rests on."""
         if self.execution is not None:
             if execution is not self.execution and execution not in self.execution.needs:
-                self.execution.needs[execution] = None
+                self.execution.rest_on(execution)
                 self.execution.effects.update(execution.effects)
                 self.path.private.update((key, value) for key, (_, value) in execution.effects.items())
             return
@@ -318,8 +318,7 @@ class Importing(UnitRunner):
             put(owner, name, value)
             return True
         shared: SharedModules = self.path.program.shared
-        before = names.get(name, MISSING) if isinstance(owner, ClassValue) else getattr(owner, name)
-        shared.changes.append((owner, name, before))
+        shared.changes.append((owner, name, value_of(owner, name)))
         put(owner, name, value)
         if self.execution is None and not self.has_adopted and isinstance(self.modules, OwnModules):
             self.modules.changes.append((owner, name, value))

@@ -12,11 +12,12 @@ from gradsight.interp.paths.roles import (
 )
 from gradsight.interp.paths.settings_defaults import default_in, names_of_settings
 from gradsight.interp.paths.unknown_graphs import DESCRIBING, may_be_one, spoken_callee
-from gradsight.model.tensors import Tensor
+from gradsight.model.tensors import Cut, Tensor
 from gradsight.model.values import (
     ClassValue,
     Layer,
     Number,
+    Seq,
     Unknown,
     Value,
 )
@@ -27,6 +28,8 @@ AT_WORK: dict[str, Value] = {"p": 0.5, "training": True}
 
 OF_ARRAYS = {"astype", "getA1", "toarray", "tocoo", "tocsc", "tocsr", "todense", "tolil"}
 """Methods of arrays and of sparse matrices that no tensor has: what they return is of their kind."""
+OF_CONTAINERS = {"copy", "get", "items", "pop", "to_tuple", "values"}
+"""Methods that give what a container holds: the losses that a detector returns by their names, the fields of an output."""
 OF_DISTRIBUTIONS = {"log_prob", "rsample", "entropy"}
 """Methods of a distribution that can be differentiated by what it was made of; no tensor has them."""
 
@@ -94,23 +97,49 @@ class EvidenceLibraries(Transforms):
         result = super().call_unknown(function, args, kwargs, node)
         if not isinstance(result, Unknown):
             return result
-        if function.part_of is not None and result.graph is None:
-            parameters = [tensor for _, tensor in self.nn.tensors_of(function.part_of, "parameter")]
+        if not result.given:
+            result.given = function.given
+        made_of = self.entry.applied_modules(function, args)
+        if made_of and result.graph is None:
+            parameters = [
+                tensor for module in made_of for _, tensor in self.nn.tensors_of(module, "parameter")
+            ]
+            callee = spoken_callee(node)
+            premise = (
+                ""
+                if function.part_of is not None
+                else f"what `{callee}` returns depends on the modules that it has"
+            )
             self.entry.give_graph(
-                result, [*parameters, *self.entry.graphs_in(args, kwargs)], function.part_of.name, node, ""
+                result, [*parameters, *self.entry.graphs_in(args, kwargs)], callee, node, premise
             )
         return result
+
+    def number_of(self, value: Unknown, node: ast.AST) -> Number:
+        """`value.item()`: a number, which leaves behind the graph that code with modules may have made."""
+        seen = Unknown(value.reason)
+        seen.given, seen.cuts = value.given, value.cuts
+        self.entry.prove_graph(seen, node)
+        tensor = self.entry.as_graph_tensor(seen)
+        if tensor is None or tensor.needs_grad() is not True:
+            return Number(value.cuts)
+        return Number(value.cuts | {Cut("number", "item", self.path.site(node), tensor, self.path.tick)})
 
     def unknown_method(
         self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
-        if receiver.tensor is None or name in OF_LEAVES:
+        if name == "requires_grad_" and receiver.plain:
+            # Data of a loader that is to be differentiated: a leaf.
+            self.entry.assumed_tensor(receiver)
+        elif receiver.tensor is None or name in OF_LEAVES:
             expression = getattr(getattr(node, "func", None), "value", None)
             stand_in = self.entry.stand_in_for(receiver, expression, name)
             if stand_in is not None:
                 return self.objects.call_method(stand_in, name, args, kwargs, node)
             if receiver.graph is not None and name in OF_LEAVES:
                 return receiver if name.endswith("_") else Unknown(f"{name} of a value of unknown code")
+        if name == "item" and not args and receiver.tensor is None and receiver.graph is None:
+            return self.number_of(receiver, node)
         if name == "backward" and receiver.tensor is None:
             if receiver.graph is None and not args:
                 self.entry.prove_graph(receiver, node)
@@ -130,6 +159,15 @@ class EvidenceLibraries(Transforms):
                 self.autograd.backward_call(loss, args[1:], {}, node)
                 return None
         result = super().unknown_method(receiver, name, args, kwargs, node)
+        if type(result) is Unknown and not result.given:
+            result.given = receiver.given
+        if (
+            name in OF_CONTAINERS
+            and type(result) is Unknown
+            and result.graph is None
+            and receiver.graph is not None
+        ):
+            return held_by(receiver, name, args)
         if name in OF_DISTRIBUTIONS and type(result) is Unknown and result.graph is None:
             tensors = self.entry.graphs_in([receiver, *args], kwargs)
             callee = spoken_callee(node)
@@ -146,6 +184,17 @@ class EvidenceLibraries(Transforms):
             if receiver.plain or (key and is_source_name(key)):
                 result.plain = not result.hint
         return result
+
+
+def held_by(container: Unknown, method: str, args: list[Value]) -> Value:
+    """What a method of an unknown container gives: whatever it holds depends on what it was computed from; its keys do not."""
+    if method != "items":
+        asked = [one for one in args[:1] if isinstance(one, (str, int))]
+        return container.derived(("of", method, *asked), f"what {method} of an unknown value gives")
+    values = [container.derived(("item", index), "value of an unknown dict") for index in range(2)]
+    return Seq(
+        "list", [Seq("tuple", [Unknown("key of an unknown dict", "text"), one]) for one in values], False
+    )
 
 
 def surely_drops(args: list[Value], kwargs: dict[str, Value]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 
+from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.paths.entry_kinds import answers_without_grad
 from gradsight.interp.paths.roles import (
@@ -26,7 +27,7 @@ from gradsight.interp.tensors.checkpoints import Checkpoints
 from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import MISSING, Instance, Layer, Module, Number, Super, Unknown, Value
+from gradsight.model.values import MISSING, Instance, Layer, Module, Number, Seq, Super, Unknown, Value
 
 SAYS_WHEN = ("need_update", "update_grad")
 """Options by which a scaler that is called is told whether to step."""
@@ -93,6 +94,31 @@ class EvidenceModules(Checkpoints):
                 result.given = (receiver, *self.entry.parameters_given([*args, *kwargs.values()]))
                 return result
         return super().layer_method(receiver, name, args, kwargs, node)
+
+    def other_method(
+        self, module: Module, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """`model.lm_head(hidden)`: a network of a library has more parts than its model says, and applies what it has."""
+        if not isinstance(module, Instance) or not is_of_library(module.cls):
+            return super().other_method(module, name, args, kwargs, node)
+        self.escape([module, *args] if may_clear(name) else args, kwargs)
+        result = Unknown(f"result of {name} of a module of a library")
+        if answers_without_grad(name):
+            result.carries = True
+        else:
+            parameters = [tensor for _, tensor in self.tensors_of(module, "parameter")]
+            self.entry.give_graph(result, [*parameters, *self.entry.graphs_in(args, kwargs)], name, node, "")
+        result.given = (module, *self.entry.parameters_given([*args, *kwargs.values()]))
+        return result
+
+    def module_zero_grad(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """Who clears what unknown code made of networks (`model, optimizer = amp.initialize(model, optimizer)`) clears them."""
+        if isinstance(module, Layer):
+            for one in module.options.get("given", ()):
+                super().module_zero_grad(one, args, kwargs, node)
+        return super().module_zero_grad(module, args, kwargs, node)
 
     def module_member(self, owner: Module, name: str, node: ast.AST) -> Value:
         found: Value = super().module_member(owner, name, node)
@@ -176,7 +202,10 @@ class EvidenceModules(Checkpoints):
             and self.entry.are_all_plain([*args, *kwargs.values()])
         ):
             result.plain = True
-        result.given = tuple(self.entry.parameters_given([*args, *kwargs.values()]))
+        given = [*args, *kwargs.values()]
+        result.given = tuple(self.entry.parameters_given(given))
+        if result.given and node is not None and all(holds_only_parameters(value) for value in given):
+            result.given_at = self.path.site(node)
         return result
 
     def scaled_step(
@@ -208,3 +237,12 @@ class EvidenceModules(Checkpoints):
             [known.get(id(value)) or value for value in args],
             {name: known.get(id(value)) or value for name, value in kwargs.items()},
         )
+
+
+def holds_only_parameters(value: Value) -> bool:
+    """Whether an argument is a list of parameters, or something that can hold none."""
+    if isinstance(value, Unknown):
+        return value.is_setting or bool(value.hint)
+    if isinstance(value, Seq):
+        return all(isinstance(one, Tensor) and one.is_parameter for one in value.items)
+    return isinstance(value, (Number, int, float, str, bool, type(None)))

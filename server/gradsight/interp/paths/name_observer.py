@@ -211,7 +211,7 @@ class NameObserver:
         if self.places["hooked layer"] or any(
             isinstance(value, Tensor) and value.view_made_without_grad for value in fact.arguments.values()
         ):
-            # The layer is given something else; a view made without grad mode says that it requires grad, and nothing is saved.
+            # The layer is given something else; a view made with grad mode off says that it requires grad, and nothing is saved.
             return
         if isinstance(fact.node, (ast.BinOp, ast.AugAssign)) and any(
             type(value) is Unknown and value.hint != "number" for value in fact.arguments.values()

@@ -22,6 +22,9 @@ from gradsight.model.values import (
     Value,
 )
 
+CLIPPING = frozenset({"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "clip_grad_value"})
+"""Methods and functions that are given a limit for gradients."""
+
 
 def make_receiver(machine: Machine, cls: ClassValue) -> Instance:
     """An object as its own `__init__` makes it, from unknown arguments."""
@@ -66,7 +69,10 @@ def complete(machine: Machine, instance: Instance) -> None:
 
 
 def unknown_roles(init: Function, cls: ClassValue) -> dict[str, Value]:
-    """Arguments of an `__init__` that default to None and that the class applies, or treats as a module or an optimizer."""
+    """Arguments of an `__init__` that default to None and that the class applies, or treats as a module or an optimizer.
+
+    So is a limit for gradients, which is kept to clip by it.
+    """
     scopes: list[ast.AST] = [
         one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None
     ]
@@ -75,12 +81,16 @@ def unknown_roles(init: Function, cls: ClassValue) -> dict[str, Value]:
     return {
         parameter.arg: Unknown(f"argument {parameter.arg}")
         for parameter, default in zip(named, init.defaults)
-        if default is None and is_used(f"self.{parameter.arg}", scopes)
+        if default is None
+        and any(is_used(key, scopes) for key in (f"self.{parameter.arg}", f"self._{parameter.arg}"))
     }
 
 
 def is_used(key: str, scopes: list[ast.AST]) -> bool:
-    return bool(role_of(key, scopes)) or any(key in deeds_of(scope).called for scope in scopes)
+    return bool(role_of(key, scopes)) or any(
+        key in deeds_of(scope).called or not CLIPPING.isdisjoint(deeds_of(scope).arguments.get(key, ()))
+        for scope in scopes
+    )
 
 
 Assigned = dict[ClassValue, set[str]]
@@ -138,8 +148,7 @@ def assigned_outside_init(cls: ClassValue) -> set[str]:
 def helpers_of_init(nodes: dict[str, list[ast.AST]]) -> set[str]:
     """`__init__`, and the methods that it calls and no other method does: `self.build_model()`."""
     called: dict[str, frozenset[str]] = {
-        name: frozenset().union(*(remembered(node, "called on self", _called_on_self) for node in pieces))
-        for name, pieces in nodes.items()
+        name: frozenset().union(*(called_on_self(node) for node in pieces)) for name, pieces in nodes.items()
     }
     helpers = {"__init__"}
     todo = ["__init__"]
@@ -153,6 +162,12 @@ def helpers_of_init(nodes: dict[str, list[ast.AST]]) -> set[str]:
         if not helpers & others - {"__init__"}:
             return helpers
         helpers -= others - {"__init__"}
+
+
+def called_on_self(function: ast.AST) -> frozenset[str]:
+    """The names of the methods that a method calls on its own object."""
+    found: frozenset[str] = remembered(function, "called on self", _called_on_self)
+    return found
 
 
 def _called_on_self(function: ast.AST) -> frozenset[str]:

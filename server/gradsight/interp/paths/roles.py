@@ -27,6 +27,7 @@ SWITCHES = frozenset({"train", "eval"})
 ONLY_SCALERS = frozenset({"unscale_", "get_scale"})
 NAMES_KEPT = 4096
 """A program has few names: what they suggest is kept for so many."""
+DIGITS = "0123456789"
 PLAIN_WORDS = frozenset(
     {"self", "model", "net", "network", "module", "optimizer", "optim", "opt", "the", "my"}
 )
@@ -184,6 +185,12 @@ def _role_of(key: str, scopes: list[ast.AST]) -> str:
     if called and trains(has) and BY_NAME[MODULE].search(last_part(key)) and is_no_loss(key):
         # `policy_class(...)` makes a module, and is none.
         return "" if BY_NAME["maker"].search(last_part(key).lower()) else MODULE
+    if called and trains(has) and is_no_loss(key) and has_module_beside(key, all_deeds):
+        return MODULE
+    if not called and is_no_loss(key) and BY_NAME[MODULE].search(last_part(key)):
+        # `self.actor.optimizer.step()`: what has an optimizer of its own is a module.
+        if any(has_own_optimizer(key, deeds) for deeds in all_deeds):
+            return MODULE
     if not called and ("step" in done or "zero_grad" in done):
         name = last_part(key)
         if BY_NAME[SCHEDULER].search(name.lower()):
@@ -191,6 +198,26 @@ def _role_of(key: str, scopes: list[ast.AST]) -> str:
         if BY_NAME[OPTIMIZER].search(name):
             return OPTIMIZER
     return ""
+
+
+def has_module_beside(key: str, all_deeds: list[Deeds]) -> bool:
+    """Whether a value that differs from this one by its number alone is a module: `self.qf2` beside `self.qf1`."""
+    stem = key.rstrip(DIGITS)
+    return stem != key and any(
+        other != key and other.rstrip(DIGITS) == stem and other in deeds.called and done & ONLY_MODULES
+        for deeds in all_deeds
+        for other, done in deeds.methods.items()
+    )
+
+
+def has_own_optimizer(key: str, deeds: Deeds) -> bool:
+    """Whether a text clears or steps an attribute of a value."""
+    return any(
+        owner.rpartition(".")[0] == key
+        and BY_NAME[OPTIMIZER].search(last_part(owner)) is not None
+        and not done.isdisjoint({"step", "zero_grad"})
+        for owner, done in deeds.methods.items()
+    )
 
 
 def trains(methods: set[str]) -> bool:
@@ -351,3 +378,9 @@ def only_watches(callee: str) -> bool:
 def may_clear(method: str) -> bool:
     """Whether a method of an unknown module may clear gradients, or step: only its name tells."""
     return suggests("clears", method) and not suggests("keeps gradients", method)
+
+
+@lru_cache(NAMES_KEPT)
+def may_train(method: str) -> bool:
+    """Whether a method may clear gradients, step or differentiate: only its name tells."""
+    return may_clear(method) or any(suggests("trainer", word) for word in words_of(method))

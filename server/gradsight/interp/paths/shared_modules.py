@@ -23,6 +23,7 @@ from gradsight.ops.table import Table
 Finder = Callable[[str, int, str], Source | None]
 Question = tuple[str, int, str]
 MachineMaker = Callable[[Program, PythonModule, list[bool], int], Any]
+Changes = list[tuple[Any, str, Value]]
 PURSE = 120_000
 """Syntax nodes that one execution may cost; what it imports has a purse of its own."""
 OURS = "model of "
@@ -32,13 +33,25 @@ OURS = "model of "
 class Execution:
     """One execution of statements of a shared module."""
 
-    __slots__ = ("effects", "gaps", "is_refused", "module", "needs", "questions", "ran_out", "watched")
+    __slots__ = (
+        "effects",
+        "gaps",
+        "is_refused",
+        "module",
+        "needs",
+        "questions",
+        "ran_out",
+        "users",
+        "watched",
+    )
 
     def __init__(self, module: PythonModule) -> None:
         self.module = module
         self.gaps: Gaps = {}
         self.needs: dict[Execution, None] = {}
         """What it used of other executions."""
+        self.users: dict[Execution, None] = {}
+        """The executions that used something of it."""
         self.questions: dict[Question, Source | None] = {}
         """What was asked about imports on the way, and the answers."""
         self.is_refused = False
@@ -48,6 +61,11 @@ class Execution:
         """Names of other modules that it has bound anew, and to what: whoever rests on it finds them so."""
         self.watched: dict[int, State] = {}
         """What it was given of other modules and could change, as it was then."""
+
+    def rest_on(self, other: Execution) -> None:
+        """Something of another execution was used."""
+        self.needs[other] = None
+        other.users[self] = None
 
     def was_changed(self) -> bool:
         """Whether it changed what belongs to others; that is undone."""
@@ -70,27 +88,41 @@ class SharedModules:
         """By folder: how the names of modules in it begin."""
         self.running: list[Execution] = []
         self.resolving: set[tuple[int, str]] = set()
-        self.changes: list[tuple[Any, str, Value]] = []
+        self.changes: Changes = []
         """What the path that runs has changed of functions and classes, and what was there before."""
+        self.age = 0
+        """How often something was forgotten."""
+        self.forgotten: dict[str, int] = {}
+        """By path of a module: at which age it was last forgotten."""
 
     def use(self, table: Table, own_models: str, source: Source) -> None:
         """A file is analysed: what is known holds for one table of facts, and for the text that the file has now."""
         if table is not self.table or own_models != self.own_models:
             self.modules.clear()
             self.table, self.own_models = table, own_models
+        self.renew(source)
+
+    def is_outdated(self, source: Source) -> bool:
+        """Whether what is known of a module was said of another text than this."""
         known = self.modules.get(source.path)
-        if known is not None and known.source.text != source.text:
+        return known is not None and known.source is not source and known.source.text != source.text
+
+    def renew(self, source: Source) -> None:
+        """A module has this text now: if it is another one, it is executed again, and so is what rests on it."""
+        if self.is_outdated(source):
             self.forget(source.path)
-            known.source = source
+            self.modules[source.path].source = source
+
+    def is_forgotten(self, paths: Iterable[str], age: int) -> bool:
+        """Whether one of some modules was forgotten since that age."""
+        return self.age != age and any(self.forgotten.get(path, 0) > age for path in paths)
 
     # -- finding -----------------------------------------------------------------------------------------------------
 
     def module_of(self, source: Source, finder: Finder | None) -> PythonModule:
         """The module of a source; one whose text has changed is executed again, and so is what rests on it."""
+        self.renew(source)
         known = self.modules.get(source.path)
-        if known is not None and known.source is not source and known.source.text != source.text:
-            self.forget(source.path)
-            known.source = source
         if known is None:
             known = self.modules[source.path] = PythonModule(self.name_of(source, finder), source.path)
             known.source = source
@@ -140,19 +172,23 @@ class SharedModules:
 
     def forget(self, path: str) -> None:
         """A text has changed: the module and all that rests on it are as if nobody had used them."""
-        stale: set[PythonModule] = {self.modules[path]} if path in self.modules else set()
-        while stale:
-            gone = {execution for module in stale for execution in module.executions.values()}
-            for module in stale:
-                module.loaded = False
-                module.executions = {}
-                module.namespace.clear()
-                module.namespace.waiting = {}
-            stale = {
-                module
-                for module in self.modules.values()
-                if any(need in gone for execution in module.executions.values() for need in execution.needs)
-            }
+        self.age += 1
+        todo = [self.modules[path]] if path in self.modules else []
+        while todo:
+            module = todo.pop()
+            self.forgotten[module.path] = self.age
+            gone, module.executions = list(module.executions.values()), {}
+            module.loaded = False
+            module.namespace.clear()
+            module.namespace.waiting = {}
+            while gone:
+                execution = gone.pop()
+                todo += [user.module for user in execution.users if user.module.executions]
+                for need in execution.needs:
+                    if execution in need.users:
+                        del need.users[execution]
+                        if need.module is module:
+                            gone.append(need)
 
     # -- executing ---------------------------------------------------------------------------------------------------
 
@@ -198,7 +234,7 @@ class SharedModules:
         execution = Execution(module)
         before = module.executions.get(name)
         if before is not None:
-            execution.needs[before] = None
+            execution.rest_on(before)
         key = (id(names), name)
         if key in self.resolving:
             return execution
@@ -276,10 +312,28 @@ class SharedModules:
         if not self.running:
             self.undo(0)
 
+    def set_aside(self) -> Changes:
+        """Others go on while a path waits: what it has changed of functions and classes is not for them."""
+        changed = [(owner, name, value_of(owner, name)) for owner, name, _ in self.changes]
+        self.undo(0)
+        return changed
+
+    def resume(self, changed: Changes) -> None:
+        """The path that waited goes on with what it has changed."""
+        self.undo(0)
+        for owner, name, value in changed:
+            self.changes.append((owner, name, value_of(owner, name)))
+            put(owner, name, value)
+
     def undo(self, count: int) -> None:
         while len(self.changes) > count:
             owner, name, before = self.changes.pop()
             put(owner, name, before)
+
+
+def value_of(owner: Any, name: str) -> Value:
+    """An attribute of a class or a function as it is; MISSING where there is none."""
+    return owner.namespace.get(name, MISSING) if isinstance(owner, ClassValue) else getattr(owner, name)
 
 
 def put(owner: Any, name: str, value: Value) -> None:

@@ -12,7 +12,7 @@ from gradsight.interp.paths.entry_floor import EntryFloor
 from gradsight.model.sites import Frame, Site, Unit
 from gradsight.model.values import Function, Scope, Value
 
-NESTED_TOO_DEEPLY = "what stands here is nested too deeply: it was not looked at to its end"
+NESTED_TOO_DEEPLY = "this is nested too deeply to be analysed to its end"
 
 
 class UnitRunner(EntryFloor):

@@ -23,6 +23,7 @@ from gradsight.interp.paths.roles import (
 )
 from gradsight.interp.python.builtins import Builtins
 from gradsight.interp.python.contexts import Contexts
+from gradsight.interp.python.iteration import ROUNDS_WHEN_UNKNOWN
 from gradsight.interp.syntax import statement_around
 from gradsight.interp.tensors.tensor_api import TensorApi
 from gradsight.model.library_objects import Optimizer
@@ -43,6 +44,8 @@ from gradsight.model.values import (
 
 PURSE_STATE = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site")
 """What is as it was when a purse is spent in the middle of something."""
+OF_LOADER = "data of a loader"
+"""Why the items of what a program loops over as data are not known; they are leaves."""
 PARTS_PER_RECEIVER = 4
 MOST_ALIKE = 4
 """Parts that one call makes one after the other before they repeat."""
@@ -96,6 +99,8 @@ class UnknownGraphs(Importing):
         if value.plain:
             value.tensor = Tensor(self.path.site(), dtype="?")
             value.tensor.cuts = value.cuts
+            # What a loader yields is a leaf.
+            value.tensor.leaf_made = value.reason == OF_LOADER
             return value.tensor
         if value.argument and self.path.assuming:
             tensor = Tensor(self.path.site())
@@ -279,16 +284,33 @@ class UnknownGraphsObjects(Builtins):
                 self.entry.assumed_tensor(owner)
         super().set_item(owner, index, value, node)
 
+    def set_attribute(
+        self, owner: Value, name: str, value: Value, node: ast.AST, augmented: bool = False
+    ) -> None:
+        if name == "requires_grad" and type(owner) is Unknown and owner.plain:
+            self.entry.assumed_tensor(owner)
+        super().set_attribute(owner, name, value, node, augmented)
+
     def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Value:
+        if name == "grad" and owner.plain and owner.reason == OF_LOADER:
+            # It requires no gradient until somebody asks for one.
+            tensor = self.entry.assumed_tensor(owner)
+            if tensor is not None:
+                return self.autograd.tensor_attribute(tensor, name, node)
         found = super().unknown_attribute(owner, name, node)
         if type(found) is Unknown and name in DESCRIBING:
             found.graph, found.carries = None, False
         return found
 
     def iterate(self, value: Value, at_least: int = 0) -> tuple[Iterator[Value], int | None]:
-        if type(value) is Unknown and not value.plain and value.graph is None and value.tensor is None:
-            if self.entry.comes_from_source(value):
-                value.plain = True
+        if type(value) is Unknown and value.graph is None and value.tensor is None:
+            is_source = self.entry.comes_from_source(value)
+            value.plain = value.plain or is_source
+            if value.reason == OF_LOADER or (
+                is_source and isinstance(self.path.node, (ast.For, ast.AsyncFor))
+            ):
+                for index in range(max(at_least, ROUNDS_WHEN_UNKNOWN)):
+                    value.derived(("item", index), OF_LOADER)
         found: tuple[Iterator[Any], int | None] = super().iterate(value, at_least)
         return found
 
@@ -299,8 +321,14 @@ class UnknownGraphsAutograd(TensorApi):
     def augment(self, node: ast.AugAssign, current: Value, operand: Value) -> Value:
         if type(current) is Unknown and current.graph is not None:
             current = self.entry.tensor_of(current)
+        is_unknown = type(operand) is Unknown and operand.tensor is None
+        is_graphless = is_unknown or (type(operand) is Unknown and operand.plain)
+        if is_graphless and type(current) is Unknown and current.hint == "number":
+            # What is declared to be a number stays one.
+            super().augment(node, current, Unknown("a count", "number"))
+            return Unknown("a count", "number")
         if type(operand) is Unknown and operand.graph is not None:
-            if operand.tensor is None and is_constant_name(last_part(key_of(node.value))):
+            if is_unknown and is_constant_name(last_part(key_of(node.value))):
                 operand = Unknown("a count", "number")
             else:
                 operand = self.entry.tensor_of(operand)

@@ -9,7 +9,7 @@ import ast
 
 from gradsight.interp.python.namespaces import REGISTRIES, Namespaces
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import MISSING, Function, Instance, Layer, Super, Unknown, Value
+from gradsight.model.values import MISSING, Function, Instance, Layer, Mapping, Super, Unknown, Value
 
 
 class AttributeProtocol(Namespaces):
@@ -33,9 +33,12 @@ class AttributeProtocol(Namespaces):
     def missing_read(self, owner: Instance, name: str, node: ast.AST) -> Value:
         """The value that `__getattr__` of the analysed code gives; that of a module asks nn.Module first."""
         method, _ = owner.cls.find("__getattr__")
-        if owner.module is None and isinstance(method, Function) and not name.startswith("__"):
+        if owner.module is not None or method is MISSING or name.startswith("__"):
+            return MISSING
+        if isinstance(method, Function):
             return self.language.call_function(method, [owner, name], {}, node)
-        return MISSING
+        # `__getattr__ = dict.__getitem__`
+        return self.get_item(owner.held, name, node) if isinstance(owner.held, Mapping) else MISSING
 
     # -- setting and deleting ----------------------------------------------------------------------------------------
 
@@ -44,6 +47,10 @@ class AttributeProtocol(Namespaces):
             method, _ = owner.cls.find("__setattr__")
             if isinstance(method, Function):
                 self.language.call_function(method, [owner, name, value], {}, node)
+                return
+            if isinstance(owner.held, Mapping):
+                # `__setattr__ = dict.__setitem__`
+                self.set_item(owner.held, name, value, node)
                 return
         self.set_past_hook(owner, name, value, node)
 

@@ -289,7 +289,9 @@ class Builtins(Objects):
         if not args:
             return Seq(kind, [], True, self.path.site(node))
         if isinstance(args[0], Seq) and args[0].exact and kind != "set" and not args[0].once:
-            return Seq(kind, list(args[0].items), True, self.path.site(node))
+            copy = Seq(kind, list(args[0].items), True, self.path.site(node))
+            copy.partial, copy.unlisted = args[0].partial, args[0].unlisted
+            return copy
         if isinstance(args[0], Stream):
             result = Seq(kind, [], True, self.path.site(node))
             iterator, length = self.iterate(args[0])

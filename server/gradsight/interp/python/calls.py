@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from gradsight.interp.path_state import PathState
+from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.activations import Followed, is_followed_enough
 from gradsight.interp.python.definitions import nonlocal_names, yields
 from gradsight.interp.python.expected_errors import catches_at_yield
@@ -480,7 +480,12 @@ class Calls(Expressions):
             (one for one in cls.lineage() if one is defined or getattr(one, "has_fields", False)), None
         )
         if isinstance(init, Function) and by_fields is defined:
-            self.call_function(init, [instance, *args], kwargs, node)
+            try:
+                self.call_function(init, [instance, *args], kwargs, node)
+            except (PathEnded, RaisedError):
+                # Whoever goes on from here knows only what was made of it so far.
+                instance.open = True
+                raise
         elif cls.kind in ("data", "tuple") or by_fields is not defined:
             self.fill_fields(instance, fields, args, kwargs)
             after, _ = cls.find("__post_init__")
@@ -493,7 +498,7 @@ class Calls(Expressions):
         elif init is MISSING:
             self.init_guard(instance, args, kwargs, node)
         if cls.kind == "optimizer":
-            return self.path.gap("optimizer class of the analysed code", node)
+            return self.nn.own_optimizer(cls, args, kwargs, node)
         return instance
 
     def fill_held(

@@ -213,7 +213,7 @@ class Containers(Iteration):
                         break
                     self.store_in_list(receiver, item, node)
                 if length is None:
-                    receiver.exact = False
+                    receiver.exact = receiver.alike = False
 
     def taken_from(self, receiver: Seq, name: str, args: list[Value]) -> Value:
         """An item that leaves the sequence; the last one of a sequence that is not known stays for the next."""

@@ -1,7 +1,7 @@
 """Errors that a program provokes and catches: `try` with a handler for them, `raises(...)`, `suppress(...)`.
 
 A handler that raises again, or that waits for another mishap (memory that runs out), expects none of torch's refusals;
-one for any exception around a loop or a whole program is a safety net.
+one for any exception around a loop, a whole step of training or a whole program is a safety net.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import ast
 import re
 
+from gradsight.interp.path_state import RaisedError
 from gradsight.interp.syntax import own_statements, remembered
 from gradsight.interp.syntax_parts import syntax_parts
-from gradsight.model.library_objects import GeneratorContext
+from gradsight.model.library_objects import GeneratorContext, RaisedObject
 from gradsight.model.name_hints import suggests
+from gradsight.model.sites import Site
 from gradsight.model.values import Function, Instance, Value
 
 SPECIFIC = {"RuntimeError"}
@@ -40,10 +42,26 @@ def _expects_error(node: ast.Try) -> str:
         names = names_of(handler.type)
         if names & SPECIFIC:
             return "specific"
-        loops = any(isinstance(inner, (ast.For, ast.While)) for inner in own_statements(node.body))
-        if (handler.type is None or names & BROAD) and not loops:
+        if (handler.type is None or names & BROAD) and not is_work(node.body):
             return "broad"
     return ""
+
+
+def is_work(body: list[ast.stmt]) -> bool:
+    """Whether statements are the program's own work, with a loop or a step of training, and no trial."""
+    return any(isinstance(inner, (ast.For, ast.While)) for inner in own_statements(body)) or any(
+        isinstance(part, ast.Call) and suggests("step of training", getattr(part.func, "attr", ""))
+        for statement in body
+        for part in syntax_parts(statement)
+    )
+
+
+def end_if_none(node: ast.Assert, value: Value, site: Site) -> None:
+    """`assert w.grad is not None`: where there is none, the program goes no further."""
+    test = node.test
+    if value is False and isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.IsNot):
+        if isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None:
+            raise RaisedError(RaisedObject("AssertionError", site))
 
 
 def names_of(kinds: ast.expr | None) -> set[str]:

@@ -10,12 +10,14 @@ from typing import Any
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.comparisons import Comparisons
 from gradsight.interp.python.loops import MANY
-from gradsight.interp.syntax import hands_on_what_it_draws
+from gradsight.interp.python.settings_arithmetic import is_of_settings, scales_number, setting_like
+from gradsight.interp.syntax import hands_on_what_it_draws, reads_what_it_draws
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.passed_cuts import cuts_of
+from gradsight.model.sites import Frame
 from gradsight.model.tensors import Cut, Tensor
 from gradsight.model.trace import ContainerMade, NameSeen, Read
-from gradsight.model.unlisted import owners_of_rest
+from gradsight.model.unlisted import filled_in, is_whole, owners_of_rest
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -62,6 +64,8 @@ UNARY: dict[type, tuple[str, Callable[[Any], Constant]]] = {
 }
 LONGEST_CONSTANT = 4096
 MOST_ITEMS = 64
+DEEPEST_CLAUSE = 5
+"""In so many clauses of comprehensions in one function every further one is run for its first item."""
 MOST_JOINED = 4096
 LONGEST_TEXT = 1 << 16
 """What lists and texts that are added up may grow to: `l = l + l` doubles."""
@@ -219,6 +223,8 @@ class Expressions(Comparisons):
         if isinstance(absent, AbsentGrad):
             self.autograd.absent_grad_used(absent, node)
             return Unknown("arithmetic with None")
+        if isinstance(left, str) and isinstance(right, Seq) and name == "mod":
+            return filled_in(left, right)
         if isinstance(left, Seq) or isinstance(right, Seq):
             return self.sequence_operator(name, left, right)
         if isinstance(left, Mapping) and isinstance(right, Mapping):
@@ -467,7 +473,7 @@ class Expressions(Comparisons):
             stream.site, stream.owners = self.path.site(node), owners
             return stream
         result = Seq("list" if isinstance(node, ast.ListComp) else "set", items, exact, self.path.site(node))
-        result.owners = owners
+        result.owners, result.alike = owners, bool(items) and not (exact or reads_what_it_draws(node))
         self.path.tell(ContainerMade(result, "comprehension", node, epochs))
         return result
 
@@ -481,6 +487,9 @@ class Expressions(Comparisons):
         result.exact = self.generate(node.generators, 0, add, []) and result.exact
         self.path.tell(ContainerMade(result, "dict", node))
         return result
+
+    clauses: tuple[Frame | None, int] = (None, 0)
+    """The frame whose comprehension is being run, and how many clauses stand around what it does."""
 
     def generate(
         self,
@@ -501,9 +510,14 @@ class Expressions(Comparisons):
         names = [inner.id for inner in syntax_parts(clause.target) if isinstance(inner, ast.Name)]
         before = {name: namespace.get(name, MISSING) for name in names}
         produced = 0
+        # Clauses in clauses multiply, and so do comprehensions in comprehensions.
+        clauses = self.clauses
+        around = clauses[1] if clauses[0] is self.path.frame else 0
+        most = MOST_ITEMS if around < DEEPEST_CLAUSE else 1
+        self.clauses = (self.path.frame, around + 1)
         try:
             for item in iterator:
-                if produced >= MOST_ITEMS:
+                if produced >= most:
                     exact = False
                     break
                 produced += 1
@@ -521,6 +535,7 @@ class Expressions(Comparisons):
                 if wanted:
                     exact = self.generate(generators, depth + 1, action, sources) and exact
         finally:
+            self.clauses = clauses
             for name, value in before.items():
                 if value is MISSING:
                     namespace.pop(name, None)
@@ -553,40 +568,6 @@ def _too_big(name: str, left: Value, right: Value) -> bool:
 
 
 __all__ = ["Expressions", "Function", "Layer", "Method"]
-
-
-def scales_number(factor: Any, number: Any) -> bool:
-    """Whether something that is not known scales a number that was read from a tensor: `config.weight * loss.item()`."""
-    return (
-        isinstance(number, Number)
-        and bool(number.cuts)
-        and isinstance(factor, Unknown)
-        and not (factor.plain or factor.carries or factor.argument)
-        and factor.graph is None
-        and factor.tensor is None
-    )
-
-
-def is_of_settings(value: Any) -> bool:
-    """Whether a value is a constant, or one of the settings of a program: none of them brings a graph."""
-    return is_constant(value) or (isinstance(value, Unknown) and value.is_setting and not value.hint)
-
-
-def setting_like(name: str, left: Value, right: Value) -> Unknown:
-    """What arithmetic on settings gives; with a constant it is the same whenever it is worked out."""
-    if isinstance(left, Unknown) and is_constant(right):
-        key = (name, right) if name in ("mod", "floordiv", "and") else (name, right, True)
-        return left.derived(key, "arithmetic on settings")
-    if isinstance(right, Unknown) and is_constant(left):
-        return right.derived((name, left, False), "arithmetic on settings")
-    unknown = Unknown("arithmetic on settings")
-    unknown.is_setting = True
-    return unknown
-
-
-def is_whole(items: Seq) -> bool:
-    """Whether all items are listed; those of a list that a loop fills are not, if the loop was left early."""
-    return items.exact and not items.partial
 
 
 def is_comparable(value: Any) -> bool:

@@ -104,6 +104,10 @@ class AutogradAboveLanguage(Protocol):
 class ModulesAboveLanguage(Protocol):
     """What the language needs of modules and optimizers."""
 
+    def own_optimizer(
+        self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value: ...
+
     def call_layer(
         self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value: ...

@@ -20,11 +20,11 @@ from gradsight.interp.python.loop_sampling import (
     LoopSampling,
     leaves_block,
 )
-from gradsight.interp.syntax import changes_items
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax import changes_items, remembered
+from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import LoopEnded
-from gradsight.model.values import Instance, Layer, Missing, Number, Seq, Value
+from gradsight.model.values import Instance, Layer, Mapping, Missing, Number, Seq, Value
 
 __all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "Loops", "leaves_block"]
 
@@ -35,6 +35,8 @@ DEEPEST_ITEM = 4
 """How deep tuples are taken apart: nobody unpacks deeper ones, and their parts may be shared."""
 MOST_NESTED = 256
 """How many times a body may be executed by the loops of one function that stand in each other."""
+DEEPEST_LOOP = 5
+"""In so many loops of one function every further one gets one round, while at most one of those around it is past its first."""
 MOST_PARTS = 64 * 80
 """A loop goes through a model's parameters or modules one by one if they are at most so many, times the nodes of its body."""
 Flow = Generator[Any, Any, Any]
@@ -87,6 +89,8 @@ class Loops(LoopSampling):
                         end = number + (0 if has_one_round else self.later_rounds(run))
                     if number >= end:
                         self.cut_off(run)
+                        if holds_objects(item):
+                            self.leave_unfilled(node)
                         break
                     if not foreseeing:
                         item = self.some_item(iterable, item)
@@ -116,6 +120,15 @@ class Loops(LoopSampling):
             return (yield from self.language.block(node.orelse))
         return None
 
+    def leave_unfilled(self, node: ast.AST) -> None:
+        """Lists that a loop over parameters or modules was filling when it was left: they have more than is known."""
+        for name in lists_filled(node):
+            value = self.path.frame.namespace.get(name)
+            held = [value, *value.items.values()] if isinstance(value, Mapping) else [value]
+            for one in held:
+                if isinstance(one, Seq):
+                    one.partial, one.unlisted = True, None
+
     def take_row(self, rows: Rows, run: LoopRun, cut_short: int, count: int = 1) -> Value:
         """The next item; a generator that was left before its end has more to give than it gave."""
         item = rows.take(count)
@@ -132,6 +145,10 @@ class Loops(LoopSampling):
 
     def rounds_nested(self, rounds: int, outer: tuple[Any, ...]) -> int:
         """Loops in loops multiply: the inner ones of many get few rounds, and the last of all one."""
+        # Those of callers stand around it, too, but nobody sees from its text how many there are.
+        own = [number for run, number in outer if run.site.frame is self.path.frame]
+        if len(own) >= DEEPEST_LOOP:
+            return int(sum(number > 0 for number in own) <= 1)
         around = 1
         for run, _ in outer:
             around *= max(1, run.allowed)
@@ -263,6 +280,29 @@ def sorts_parts(iterable: Value, node: ast.For | ast.AsyncFor, length: int) -> b
 def goes_on(iterable: Value) -> bool:
     """Whether a row of unknown length may have more items than are listed: modules list their parts."""
     return not isinstance(iterable, (Instance, Layer))
+
+
+FILLING = frozenset({"append", "extend", "insert", "add", "update"})
+"""How a loop puts what it goes over into lists."""
+
+
+def lists_filled(node: ast.AST) -> frozenset[str]:
+    """The names of the lists that a loop fills: `decay.append(p)`, `groups[key].append(p)`."""
+    found: frozenset[str] = remembered(node, "lists filled", _lists_filled)
+    return found
+
+
+def _lists_filled(node: ast.AST) -> frozenset[str]:
+    owners = [
+        call.func.value
+        for call in parts_of(node, ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr in FILLING
+    ]
+    return frozenset(
+        root.id
+        for owner in owners
+        if isinstance(root := owner.value if isinstance(owner, ast.Subscript) else owner, ast.Name)
+    )
 
 
 def holds_objects(item: Value, depth: int = DEEPEST_ITEM, tensors: bool = True) -> bool:

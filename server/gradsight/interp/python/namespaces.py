@@ -64,6 +64,9 @@ class Namespaces(Containers):
 
     def replace_attributes(self, owner: Instance, value: Value) -> None:
         """`owner.__dict__ = value`: a dict that several objects may share."""
+        if value is owner and isinstance(owner.held, Mapping):
+            # `self.__dict__ = self`, of a dict whose items are its attributes.
+            value = owner.held
         if isinstance(value, Mapping) and value.exact and owner.module is None:
             owner.attributes = value.items
             return

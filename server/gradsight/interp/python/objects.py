@@ -47,6 +47,8 @@ TEXT_RESULTS = {
 SAFE_TEXT = {"lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "split", "join", "title",
              "format", "count", "find", "index", "isdigit", "isalpha", "capitalize", "zfill", "rsplit", "partition"}  # fmt: skip
 
+CONTAINER_TYPES: dict[type, type] = {Mapping: dict, Seq: list}
+"""What an object that is a container holds its items in, and the type whose methods it has."""
 MOST_STORED = 8
 """How many values a list of unknown length remembers of what is stored into it."""
 
@@ -440,6 +442,10 @@ class Objects(FunctionObjects):
                 return copy
             if name == "_asdict":
                 return Mapping({**receiver.attributes})
+        if receiver.held is None or not hasattr(CONTAINER_TYPES[type(receiver.held)], name):
+            dynamic = self.missing_read(receiver, name, node)
+            if dynamic is not MISSING:
+                return self.language.call(dynamic, args, kwargs, node)
         if receiver.held is not None:
             return self.call_method(receiver.held, name, args, kwargs, node)
         guard = self.language.guard_of(receiver, node)

@@ -137,6 +137,10 @@ class EntryAboveObjects(Protocol):
 
     def comes_from_source(self, value: Unknown) -> bool: ...
 
+    def filled_in_elsewhere(
+        self, owner: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value: ...
+
     def read_shared(self, names: dict[str, Value], name: str) -> Value: ...
 
     def write_shared(self, names: dict[str, Value], name: str, value: Value) -> None: ...
@@ -162,6 +166,12 @@ class ObjectsFloor(metaclass=ABCMeta):
         self.path = path
 
     # What a class needs of one that stands above it on the same floor.
+
+    @abstractmethod
+    def get_item(self, owner: Value, index: Value, node: ast.AST) -> Value: ...
+
+    @abstractmethod
+    def set_item(self, owner: Value, index: Value, value: Value, node: ast.AST) -> None: ...
 
     @abstractmethod
     def is_instance(self, value: Value, kind: Value) -> bool | None: ...

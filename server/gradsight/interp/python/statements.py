@@ -10,7 +10,7 @@ from typing import Any
 
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.assignment import Assignment
-from gradsight.interp.python.expected_errors import expects_error, waits_for_error
+from gradsight.interp.python.expected_errors import end_if_none, expects_error, waits_for_error
 from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun, leaves_block
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
@@ -226,7 +226,9 @@ class Statements(Assignment):
         return None
 
     def do_assert(self, node: ast.Assert) -> Value:
-        self.suppose(self.evaluate(node.test), True)
+        value = self.evaluate(node.test)
+        end_if_none(node, value, self.path.site(node))
+        self.suppose(value, True)
         return None
 
     def suppose(self, value: Value, outcome: bool) -> None:

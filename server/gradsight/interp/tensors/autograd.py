@@ -13,8 +13,10 @@ from gradsight.interp.tensors.layouts import (
     DENSE_VIEWS,
     KEEPS_ROWS,
     TWISTS,
+    batch_stays_merged,
     equal_parts,
     keeps_layout,
+    keeps_operand,
     leads,
     merges,
     repeats,
@@ -218,7 +220,7 @@ class Recorder(AutogradFloor):
                     if tensor.snapshot:
                         self.path.tell(Read(tensor, node))
                 cuts = cuts | cuts_of(value)
-                if not value.exact or any(
+                if not (value.exact or value.alike) or any(
                     isinstance(item, Unknown) and not item.hint and id(item) not in taken
                     for item in value.items
                 ):
@@ -313,6 +315,7 @@ class Recorder(AutogradFloor):
                 result.shape = infer_shape(op, output, bound, operands)
                 result.dense = result.dense or (source.dense and leads(op, bound))
                 result.rows_dense = result.dense or stays_in_rows(op, bound, source)
+                result.batch_merges = result.dense or batch_stays_merged(op, bound, source)
                 if source.region is None and (index := index_meant(op, bound)) is not None:
                     result.region = region_of(index, source.shape)
                 if output.overlapping and repeats(source.shape, result.shape):
@@ -470,6 +473,7 @@ class Recorder(AutogradFloor):
                 )
                 if self.path.autocast and not save.what.startswith("result"):
                     kept_itself = False
+                kept_itself = kept_itself and keeps_operand(grad_node.op, tensor, grad_node.operands)
                 if tensor.inference_site is not None and sure and grad_node.requires is True:
                     self.inference_tensor_saved(tensor, grad_node)
                 grad_node.saved.append(

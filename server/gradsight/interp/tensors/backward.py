@@ -318,8 +318,8 @@ class BackwardEngine(BackwardFaults):
         )
         given = {**dict(zip(names, args)), **kwargs}
         site = self.path.site(node)
-        outputs = tensors_in(given.get("outputs"))
-        wanted = given.get("inputs")
+        outputs = tensors_in(taken_for_tensor(given.get("outputs")))
+        wanted = taken_for_tensor(given.get("inputs"))
         inputs = tensors_in(wanted)
         create = given.get("create_graph", False)
         if not outputs:
@@ -446,6 +446,11 @@ class BackwardEngine(BackwardFaults):
             if calls_backward(arm_not_taken(decision.node, outcome)):
                 return True
         return False
+
+
+def taken_for_tensor(value: Value) -> Value:
+    """The tensor that a value which is not known was taken for, where it was used as one."""
+    return value.tensor if isinstance(value, Unknown) and value.tensor is not None else value
 
 
 def is_doubtful(requires: RequiresGrad) -> bool:

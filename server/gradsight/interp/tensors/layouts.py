@@ -16,6 +16,8 @@ TWISTS = having("twists")
 
 KEEPS_ROWS = {"scaled_dot_product_attention"}
 """Operators that keep an operand itself if its rows are dense: heads that were brought to the front by `transpose(1, 2)`."""
+MERGES_BATCH = {"matmul"}
+"""Operators that take all dimensions but the last two for one: what cannot be merged is copied, and the copy is saved."""
 SWAPS = {"transpose", "swapaxes", "swapdims"}
 
 
@@ -41,6 +43,33 @@ def stays_in_rows(op: str, bound: dict[str, Value], source: Tensor) -> bool:
         dim = bound.get("dim", 0)
         return isinstance(dim, int) and (op not in ("unbind", "select") or dim not in (-1, last))
     return source.dense and op in DENSE_VIEWS
+
+
+def batch_stays_merged(op: str, bound: dict[str, Value], source: Tensor) -> bool:
+    """Whether all dimensions but the last two of a view can be taken for one without a copy, as those of its source can."""
+    if op not in TWISTS or not source.batch_merges:
+        return source.batch_merges
+    rank = len(source.shape) if source.shape is not None else None
+    if op in SWAPS:
+        dims = [value for name, value in bound.items() if name not in ("self", "input")]
+        last = (-1, -2) if rank is None else (-1, -2, rank - 1, rank - 2)
+        return all(isinstance(dim, int) and dim in last for dim in dims)
+    if op == "permute":
+        order = [item for item in values_in(bound.get("dims")) if isinstance(item, int)]
+        return order[:-2] == list(range(len(order) - 2))
+    return op in ("adjoint", "mT", "mH") or (rank is not None and rank < 3)
+
+
+def keeps_operand(op: str, tensor: Tensor, operands: list[Tensor]) -> bool:
+    """Whether an operator saves an operand itself, and no copy with its dimensions merged.
+
+    Three dimensions are nothing to merge, nor is a batch of one.
+    """
+    if op not in MERGES_BATCH or tensor.batch_merges:
+        return True
+    if tensor.shape is not None and sum(size != 1 for size in tensor.shape[:-2]) <= 1:
+        return True
+    return all(one.shape is not None and len(one.shape) <= 3 for one in operands)
 
 
 def leads(op: str, bound: dict[str, Value]) -> bool:

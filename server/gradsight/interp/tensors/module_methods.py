@@ -68,7 +68,7 @@ class ModuleMethods(ModuleRegistry):
         if name.startswith("register_") and not is_followed:
             # It runs in the middle of a backward, or with arguments that are not known.
             if any(touches_gradients(value) for value in [*args, *kwargs.values()]):
-                self.path.gradients_unknown = True
+                self.path.gradients_unknown = self.path.gradients_hooked = True
         if name in MODULE_HOOKS and args:
             return self.module_hooked(
                 getattr(module_state(module), MODULE_HOOKS[name]), args[0], kwargs, node
@@ -86,6 +86,12 @@ class ModuleMethods(ModuleRegistry):
             return module
         if name == "flatten_parameters":
             return None
+        return self.other_method(module, name, args, kwargs, node)
+
+    def other_method(
+        self, module: Module, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        """A method that neither nn.Module nor the class of the module has."""
         return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
 
     def module_hooked(self, hooks: list[Value], hook: Value, kwargs: dict[str, Value], node: Syntax) -> Value:
@@ -102,10 +108,19 @@ class ModuleMethods(ModuleRegistry):
         handle.attributes["remove"] = Native("remove", remove)
         return handle
 
+    def listed(
+        self, module: Module, kind: str, kwargs: dict[str, Value], args: list[Value]
+    ) -> list[tuple[str, Tensor]]:
+        """The parameters or buffers that a module lists; `recurse=False`, the first of `args`, leaves out those of its parts."""
+        found = self.tensors_of(module, kind)
+        if kwargs.get("recurse", args[0] if args else True) is not False:
+            return found
+        return [(name, tensor) for name, tensor in found if "." not in name]
+
     def module_parameters(
         self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
-        values = [tensor for _, tensor in self.tensors_of(module, "parameter")]
+        values = [tensor for _, tensor in self.listed(module, "parameter", kwargs, args)]
         result = Seq("list", list(values), self.is_fully_known(module), self.path.site(node))
         result.once, result.owners = True, (module,)
         return result
@@ -113,7 +128,8 @@ class ModuleMethods(ModuleRegistry):
     def module_named_parameters(
         self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
-        pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "parameter")]
+        listed = self.listed(module, "parameter", kwargs, args[1:])
+        pairs = [Seq("tuple", [name, tensor]) for name, tensor in listed]
         result = Seq("list", list(pairs), self.is_fully_known(module), self.path.site(node))
         result.once, result.owners = True, (module,)
         return result
@@ -121,14 +137,14 @@ class ModuleMethods(ModuleRegistry):
     def module_buffers(
         self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
-        return Seq(
-            "list", [tensor for _, tensor in self.tensors_of(module, "buffer")], self.is_fully_known(module)
-        )
+        values = [tensor for _, tensor in self.listed(module, "buffer", kwargs, args)]
+        return Seq("list", list(values), self.is_fully_known(module))
 
     def module_named_buffers(
         self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
-        pairs = [Seq("tuple", [name, tensor]) for name, tensor in self.tensors_of(module, "buffer")]
+        listed = self.listed(module, "buffer", kwargs, args[1:])
+        pairs = [Seq("tuple", [name, tensor]) for name, tensor in listed]
         return Seq("list", list(pairs), self.is_fully_known(module))
 
     def module_children(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradsight.interp.tensors.backward import BackwardEngine
 from gradsight.interp.tensors.shapes import certainly_differ, spelled
+from gradsight.interp.tensors.writes import leaf_behind
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import IGNORANT, INTEGRAL, NO_CUTS, Cut, Maybe, Tensor
 from gradsight.model.trace import (
@@ -189,7 +190,7 @@ class TensorAttributes(BackwardEngine):
             self.write_tensor(tensor, "data assignment", site, [], False, NO_CUTS, mode="silent", bumps=False)
         if isinstance(value, Tensor):
             tensor.storage, tensor.region = value.storage, None
-            tensor.cuts = tensor.cuts | value.cuts
+            tensor.cuts = tensor.cuts | {cut for cut in value.cuts if not is_own_data(cut, tensor)}
             if value.needs_grad() is not False:
                 tensor.cuts = tensor.cuts | {Cut("data", "data", site, value, self.path.tick)}
 
@@ -218,3 +219,15 @@ class TensorAttributes(BackwardEngine):
                 tensor.requires_grad = False
         elif tensor.is_leaf:
             tensor.requires_grad = IGNORANT
+
+
+def is_own_data(cut: Cut, tensor: Tensor) -> bool:
+    """Whether data that comes to a parameter is its own, kept before: that takes no gradient away from it.
+
+    Those that stand for the parameters of an unknown module are not told apart.
+    """
+    leaf = leaf_behind(cut.source)
+    if leaf is None or leaf is tensor:
+        return leaf is tensor
+    stands_in = [bool((one.attributes or {}).get("<stand in>")) for one in (leaf, tensor)]
+    return all(stands_in) and leaf.label == tensor.label

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from gradsight.interp.path_state import PathState
-from gradsight.interp.syntax import names_read
+from gradsight.interp.syntax import clears_or_sets_gradients, names_read, reads_data
 from gradsight.interp.tensors.modes import Modes
 from gradsight.model.library_objects import GradientScaler, Optimizer, Scheduler
 from gradsight.model.passed_cuts import cuts_of
@@ -27,6 +27,8 @@ from gradsight.model.trace import (
 from gradsight.model.unlisted import owners_of_rest
 from gradsight.model.values import (
     Bound,
+    ClassValue,
+    External,
     Function,
     Instance,
     Layer,
@@ -42,11 +44,16 @@ from gradsight.model.values import (
     tensors_in,
 )
 
+OWN_METHODS = frozenset({"step", "state_dict", "load_state_dict", "add_param_group"})
+"""What an optimizer class of a program may have, if it is to be taken for one of torch's."""
 STEP_HOOKS = {"register_step_pre_hook": "pre_hooks", "register_step_post_hook": "post_hooks"}
 
 
 class Action:
-    """One step of the training protocol: `backward`, `step`, `zero`, `scheduler`, `unscale`, `clip`, `eval`, `train`."""
+    """One step of the training protocol: `backward`, `step`, `zero`, `scheduler`, `unscale`, `clip`, `eval`, `train`.
+
+    `differentiate` is the backward of a loss that is an argument: whose gradients it fills, its caller knows.
+    """
 
     __slots__ = ("leaves", "loops", "site", "subject", "tick", "verb")
 
@@ -95,6 +102,28 @@ class Training(Modes):
             if not tensor.is_leaf and tensor.needs_grad() is True:
                 self.path.refuse(NonLeafOptimized(tensor, site))
         return optimizer
+
+    def own_optimizer(
+        self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value:
+        """An object of an optimizer class of the program: it steps what it was given, where that is all its methods are for."""
+        classes = [one for one in cls.lineage() if isinstance(one, ClassValue)]
+        methods = {name: value for one in classes for name, value in one.namespace.items()}
+        is_plain = not any(
+            isinstance(one, External) and "scheduler" in one.path for one in cls.lineage()
+        ) and all(
+            (name.startswith("_") or name in OWN_METHODS)
+            and not (isinstance(value, Function) and clears_or_sets_gradients(value.node))
+            for name, value in methods.items()
+        )
+        if not is_plain:
+            return self.path.gap("optimizer class of the analysed code", node)
+        made = self.make_optimizer(
+            f"torch.optim.{cls.name}", args[:1], {"params": kwargs.get("params")}, node
+        )
+        # torch does not notice what is written through `.data`.
+        made.fused = any(isinstance(value, Function) and reads_data(value.node) for value in methods.values())
+        return made
 
     def check_groups(self, groups: list[list[Tensor]], exact: bool, site: Site) -> None:
         """torch wants one group at least, and no tensor in two of them; a group without members is none of its concern.
@@ -402,7 +431,7 @@ class Training(Modes):
                 if isinstance(value, (Seq, Mapping)) and value.kind != "tuple":
                     value.exact = False
                     if isinstance(value, Seq):
-                        value.owners = ()
+                        value.owners, value.alike = (), False
 
     def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
         """Whether unknown code had its hands on one of these tensors in that time."""

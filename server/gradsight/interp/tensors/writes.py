@@ -234,7 +234,7 @@ class Writer(Recorder):
         return node
 
     def cut_by_write(self, target: Tensor, op: str, site: Site, others: list[Tensor]) -> None:
-        """A write without grad mode takes data from tensors with a graph."""
+        """A write with grad mode off takes data from tensors with a graph."""
         found = (
             self.mode_cut(op, [("", tensor) for tensor in others], site)
             if not self.path.grad_mode

@@ -107,6 +107,7 @@ from gradsight.model.trace.training import (
     InputShown,
     LayerMade,
     ModuleWrapped,
+    StandInApplied,
     StateLoaded,
     StateLoading,
     Stepped,
@@ -122,7 +123,7 @@ Fact = (
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
     | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | InputShown | ScalerStepping
-    | MethodReturned | OptimizerRefused | FunctionRefused | CheckpointRefused | FlagRefused | GradientRefused | Frozen | ModuleWrapped
+    | MethodReturned | OptimizerRefused | FunctionRefused | CheckpointRefused | FlagRefused | GradientRefused | Frozen | ModuleWrapped | StandInApplied
     | NameSeen | ConditionAsked | ArgumentsBound | CaseSelected | Recording | ResultsMade | OperandsSaved | LoopEnded | HandedOut | LeafMade
     | Entered | Left | CustomReturned
 )  # fmt: skip
@@ -225,6 +226,7 @@ __all__ = [
     "SavedOverwritten",
     "Scaled",
     "ScalerStepping",
+    "StandInApplied",
     "StateLoaded",
     "StateLoading",
     "Stepped",

@@ -79,7 +79,8 @@ class OptimizerRefused(NamedTuple):
 
 
 class FunctionRefused(NamedTuple):
-    """A custom Function that torch does not run: `reason` is `instance` for a call of an object, `missing` without a backward."""
+    """A custom Function that torch does not run: `reason` is `instance` for a call of an object, `missing` without a backward,
+    `number` where something is saved that is no tensor, `dirty` where what was marked as written is not returned."""
 
     name: str
     site: Site

@@ -80,6 +80,12 @@ class ModuleWrapped(NamedTuple):
     site: Site
 
 
+class StandInApplied(NamedTuple):
+    """A module that is not known computed with these parameters, which stand for its own."""
+
+    parameters: list[Tensor]
+
+
 class StateLoading(NamedTuple):
     """`load_state_dict` is about to read what it was given."""
 
