@@ -19,7 +19,7 @@ help:
 	@echo 'make demo       set up, then show what GradSight does on shipped examples'
 	@echo 'make test       set up, then run the tests: Python and editor client'
 	@echo 'make test-facts  go through hundreds of operators and programs on torch, and compare with what is said of them'
-	@echo 'make test-setups  carry out the pages and the workflows, install what a release ships, start real editors'
+	@echo 'make test-setups  carry out the pages and the workflows, install what a release ships, start real editors and watched programs'
 	@echo 'make test-vsix  pack the extension, and try what is in it'
 	@echo 'make test-torch TORCH=2.5.1  run the tests of the probe on another torch, in an environment under build/'
 	@echo 'make vsix       pack the VS Code extension for this machine (TARGETS=all: for every platform)'

@@ -17,6 +17,8 @@ from gradsight.session.watch_notes import notes_in
 from tests.live import shell
 from tests.live.test_watch import notes_of
 
+pytestmark = pytest.mark.setups
+
 PROGRAMS = {
     "saved and overwritten, in calls": """
         import torch

@@ -42,6 +42,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.setups
 def test_workers_of_a_data_loader_change_nothing(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(LOADING)
@@ -273,6 +274,7 @@ y.sum().backward()
 """
 
 
+@pytest.mark.setups
 def test_nothing_but_torch_and_the_standard_library_is_imported(tmp_path: Path) -> None:
     of_torch = {each.name.replace("-", "_").lower() for each in needed("torch")}
     others = (
@@ -299,6 +301,7 @@ def test_nothing_but_torch_and_the_standard_library_is_imported(tmp_path: Path) 
     assert "internal error" not in done.stderr
 
 
+@pytest.mark.setups
 def test_another_import_there_would_be_refused(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     text = ALONE.format(needs="REFUSED = ['libcst']")

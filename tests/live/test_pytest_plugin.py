@@ -10,6 +10,8 @@ import pytest
 
 from gradsight.session.watch_notes import notes_in
 
+pytestmark = pytest.mark.setups
+
 PROGRAM = """
 import pytest
 import torch

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from gradsight.live.ranks import merged
 
 PROGRAM = """
@@ -82,6 +84,7 @@ def test_a_rank_that_did_not_speak_is_named() -> None:
     assert not report.is_clean
 
 
+@pytest.mark.setups
 def test_two_ranks_meet_in_the_store_of_torch(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(PROGRAM)
@@ -122,6 +125,7 @@ dist.destroy_process_group()
 """
 
 
+@pytest.mark.setups
 def test_the_end_of_the_block_under_torchrun_prints_one_report(tmp_path: Path) -> None:
     program = tmp_path / "train.py"
     program.write_text(TORCHRUN)

@@ -120,6 +120,7 @@ def test_a_timeout_must_be_a_number_of_seconds(capsys: pytest.CaptureFixture[str
     assert "not a number of seconds" in capsys.readouterr().err
 
 
+@pytest.mark.facts
 def test_a_refreshed_table_is_used_from_then_on(own_cache: Path) -> None:
     made = refresh.refresh(sys.executable, every=200)
     assert made.torch_version.startswith(installed_torch(sys.executable) or "")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.frozen_parameters import frozen_places
 from gradsight.detect.path import Path
 from gradsight.detect.seclusion import starts_from_nothing
 from gradsight.detect.wording import code_at, how_called, operator_of
@@ -37,7 +38,8 @@ class FailedBackwards:
         self.claims = claims
 
     def on_graph_found(self, fact: GraphFound) -> None:
-        self.claims.granted.add(("backward-without-graph", fact.site.key))
+        if not (fact.is_guess and self.frozen_in_optimizers()):
+            self.claims.granted.add(("backward-without-graph", fact.site.key))
 
     # -- saved tensors -----------------------------------------------------------------------------------------------
 
@@ -235,6 +237,11 @@ class FailedBackwards:
         text = self.path.text_of_target(site)
         causes = [cut for cut in cuts if any(True for _ in cut.edges)]
         certain = [cut for cut in causes if not isinstance(cut.source.requires_grad, Maybe)]
+        frozen = self.frozen_in_optimizers()
+        if frozen:
+            # What is cut off beside it, a teacher say, is no cause.
+            trained = self.trained()
+            causes = certain = [cut for cut in certain if leaves_of(cut.edges) & trained]
         if certain:
             cut = self.likeliest(certain)
             place = self.place_of_cut(cut, site)
@@ -264,11 +271,17 @@ class FailedBackwards:
                 loss=text,
                 source=loss.label,
             )
-        elif not causes and self.known_without_graph(loss):
+        elif not causes and loss.requires_grad is False:
+            if loss.dtype == "?" and not frozen:
+                # Made of data that is not known, and by nothing that was frozen.
+                return
             self.claims.add(
                 "backward-without-graph",
                 site,
-                [Step("made", loss.site, "computed here, from tensors that do not require grad")],
+                [
+                    Step("made", loss.site, "computed here, from tensors that do not require grad"),
+                    *(Step("cut", place, "frozen here") for place in frozen),
+                ],
                 self.if_untouched(),
                 cut="none",
                 op="",
@@ -281,9 +294,7 @@ class FailedBackwards:
 
         A target network, a frozen teacher and averaged weights are cut off on purpose.
         """
-        trained = {
-            tensor for optimizer in self.path.optimizers for tensor in self.path.parameters_of(optimizer)
-        }
+        trained = self.trained()
         lost: dict[Any, set[Tensor]] = {}
         for cut in cuts:
             if cut.source.node is not None or cut.kind not in ("data", "detach"):
@@ -292,6 +303,9 @@ class FailedBackwards:
             cut for cut in cuts if not any(lost.get(cut.site.key, NOTHING) < other for other in lost.values())
         ]
         return max(most or cuts, key=lambda cut: (cut.tick, cut.serial))
+
+    def trained(self) -> set[Tensor]:
+        return {tensor for optimizer in self.path.optimizers for tensor in self.path.parameters_of(optimizer)}
 
     def if_untouched(self) -> str:
         """Code that is run by itself starts from a state that other code may have changed."""
@@ -322,8 +336,17 @@ class FailedBackwards:
                     return caller
         return cut.site
 
-    def known_without_graph(self, loss: Tensor) -> bool:
-        return loss.requires_grad is False and loss.dtype not in ("?",)
+    def frozen_in_optimizers(self) -> list[Site]:
+        """Where all that an optimizer holds was frozen."""
+        held = [set(self.path.parameters_of(optimizer)) for optimizer in self.path.optimizers]
+        return frozen_places(
+            {
+                one
+                for parameters in held
+                if all(each.requires_grad is False and each.frozen_at is not None for each in parameters)
+                for one in parameters
+            }
+        )
 
 
 def saved_here(node: Node, kept: str) -> str:

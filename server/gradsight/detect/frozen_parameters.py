@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 from typing import Any
 
 from gradsight.detect.claims import Claims
@@ -140,3 +141,9 @@ class FrozenParameters:
         default = optimizer.options.get(name, default)
         own = [group.items for group in self.path.groups_of(optimizer) if parameter in members_of(group)]
         return own[0].get(name, default) if own else default
+
+
+def frozen_places(parameters: Collection[Tensor]) -> list[Site]:
+    """Where these parameters were frozen: each place once, three at most."""
+    places = {tensor.frozen_at.key: tensor.frozen_at for tensor in parameters if tensor.frozen_at is not None}
+    return sorted(places.values(), key=lambda place: place.line)[:3]

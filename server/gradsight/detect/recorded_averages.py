@@ -41,13 +41,16 @@ class RecordedAverages:
 
     def on_assigned(self, fact: Assigned) -> None:
         node = fact.statement
-        if not isinstance(node.value, ast.BinOp | ast.Call):
+        if not self.path.grad_mode or not isinstance(node.value, (ast.BinOp, ast.Call)):
+            return
+        value = value_of_target(self.path, node.targets[0])
+        if not isinstance(value, Tensor):
             return
         makes = self.makes_of_itself.get(node)
         if makes is None:
             makes = self.makes_of_itself[node] = reads_its_target(node)
         if makes:
-            self.note(value_of_target(self.path, node.targets[0]), self.path.site(node))
+            self.note(value, self.path.site(node))
 
     def on_wrote(self, fact: Wrote) -> None:
         if any(other.requires_grad is True for other in fact.others):

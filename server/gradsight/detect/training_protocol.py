@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.frozen_parameters import frozen_places
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
@@ -118,17 +119,10 @@ class TrainingProtocol:
             self.named_only("backward") or step.site,
             [
                 Step("made", optimizer.site or step.site, "the optimizer is created here"),
-                *(Step("cut", place, "frozen here") for place in self.frozen_places(parameters) if frozen),
+                *(Step("cut", place, "frozen here") for place in frozen_places(parameters) if frozen),
             ],
             frozen=bool(frozen),
         )
-
-    def frozen_places(self, parameters: set[Tensor]) -> list[Site]:
-        """Where these parameters were frozen: each place once, three at most."""
-        places = {
-            tensor.frozen_at.key: tensor.frozen_at for tensor in parameters if tensor.frozen_at is not None
-        }
-        return sorted(places.values(), key=lambda place: place.line)[:3]
 
     def named_only(self, method: str) -> Site | None:
         """Where a method is named and not called."""

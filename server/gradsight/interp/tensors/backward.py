@@ -77,7 +77,7 @@ class BackwardEngine(BackwardFaults):
             if not assumption:
                 self.no_graph(loss, site, cuts, how)
             return None
-        self.path.tell(GraphFound(site))
+        self.path.tell(GraphFound(site, isinstance(flag, Maybe) and flag.weak))
         if not gradient_given and certainly_not_scalar(loss.shape) and how != "assumed":
             self.path.refuse(NotScalar(loss, site, how, argument), assumption_of(flag))
         edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]

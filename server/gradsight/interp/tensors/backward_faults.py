@@ -91,12 +91,13 @@ class BackwardFaults(Writer):
         if any(not isinstance(cut.source.requires_grad, Maybe) for cut in causes):
             self.path.refuse(NoGraph(loss, site, cuts, how))
         elif not causes and loss.requires_grad is False:
-            if (loss.leaf_made and loss.node is None) or loss.dtype != "?":
-                # Code that is run by itself starts from a state that other code may have changed.
-                self.path.refuse(
-                    NoGraph(loss, site, cuts, how),
-                    "" if self.path.context == "script" else "nothing changed it",
-                )
+            # Code that is run by itself starts from a state that other code may have changed.
+            is_sure = self.path.context == "script" and (is_made_here(loss) or loss.dtype != "?")
+            self.path.refuse(NoGraph(loss, site, cuts, how), "" if is_sure else "nothing changed it")
+
+
+def is_made_here(loss: Tensor) -> bool:
+    return loss.leaf_made and loss.node is None
 
 
 def is_weak(node: Node) -> bool:

@@ -183,9 +183,10 @@ class SavedChanged(NamedTuple):
 
 
 class GraphFound(NamedTuple):
-    """A backward was called on a value that has a graph."""
+    """A backward was called on a value that has a graph; `is_guess`: a value that nothing is known of, which may have none."""
 
     site: Site
+    is_guess: bool = False
 
 
 class Walked(NamedTuple):

@@ -1,0 +1,146 @@
+"""Training where all that the optimizer holds was frozen: backward finds no graph, whatever the data are."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+
+FREEZES = {
+    "a loop": "for p in model.parameters():\n                p.requires_grad = False",
+    "a call": "model.requires_grad_(False)",
+    "one by one": "for name, p in model.named_parameters():\n                p.requires_grad_(False)",
+}
+
+
+@pytest.mark.parametrize("freeze", FREEZES.values(), ids=FREEZES)
+@pytest.mark.parametrize("model", ["nn.Linear(3, 2)", "given", "build('x')"])
+def test_a_loader_brings_no_graph_to_a_frozen_model(freeze: str, model: str) -> None:
+    report = check(f"""
+        from models import build
+
+        def train(loader, given):
+            model = {model}
+            {freeze}
+            opt = torch.optim.SGD(model.parameters(), 0.1)
+            for x, y in loader:
+                opt.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()  # GS205
+                opt.step()
+    """)
+    assert any("frozen here" in step.message for finding in report.findings for step in finding.related)
+
+
+def test_a_teacher_that_is_meant_to_stand_still_is_not_the_cause() -> None:
+    check("""
+        def train(loader, args):
+            model, teacher = nn.Linear(3, 2), nn.Linear(3, 2)
+            for p in model.parameters():
+                p.requires_grad = False
+            opt = torch.optim.SGD(model.parameters(), 0.1)
+            for x, y in loader:
+                opt.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                if args.distill:
+                    with torch.no_grad():
+                        soft = teacher(x)
+                    loss = loss + F.mse_loss(model(x), soft)
+                loss.backward()  # GS205
+                opt.step()
+    """)
+
+
+def test_a_factory_with_a_known_and_an_unknown_arm_is_frozen_on_both() -> None:
+    check("""
+        from torchvision import models
+
+        def build(name):
+            if name == "small":
+                return nn.Linear(3, 2)
+            return models.__dict__[name]()
+
+        def train(loader, name):
+            model = build(name)
+            for p in model.parameters():
+                p.requires_grad = False
+            opt = torch.optim.SGD(model.parameters(), 0.1)
+            for x, y in loader:
+                opt.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()  # GS205
+                opt.step()
+    """)
+
+
+SAFE = {
+    "a new head": "model.fc = nn.Linear(3, 2)",
+    "one part is thawed": "for p in model.fc.parameters():\n                p.requires_grad = True",
+    "thawed as a whole, which is told": "model.requires_grad_(True)  # GS516",
+}
+
+
+@pytest.mark.parametrize("thaw", SAFE.values(), ids=SAFE)
+def test_what_trains_again_is_no_fault(thaw: str) -> None:
+    check(f"""
+        import torchvision
+
+        def train(loader):
+            model = torchvision.models.resnet18()
+            for p in model.parameters():
+                p.requires_grad = False
+            {thaw}
+            opt = torch.optim.SGD(model.parameters(), 0.1)
+            for x, y in loader:
+                opt.zero_grad()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                opt.step()
+    """)
+
+
+def test_the_gradient_of_an_input_is_no_fault() -> None:
+    check("""
+        def attack(model, loader):
+            for p in model.parameters():
+                p.requires_grad = False
+            for x, y in loader:
+                x.requires_grad_()
+                loss = F.cross_entropy(model(x), y)
+                loss.backward()
+                yield x + 0.1 * x.grad.sign()
+    """)
+
+
+def test_a_prompt_before_a_frozen_model_trains() -> None:
+    check("""
+        def tune(model, loader):
+            for p in model.parameters():
+                p.requires_grad = False
+            prompt = nn.Parameter(torch.zeros(3))
+            opt = torch.optim.SGD([prompt], 0.1)
+            for x, y in loader:
+                opt.zero_grad()
+                loss = F.cross_entropy(model(x + prompt), y)
+                loss.backward()
+                opt.step()
+    """)
+
+
+def test_a_discriminator_frozen_for_the_step_of_the_generator() -> None:
+    check("""
+        def train(G, D, loader, opt_g, opt_d):
+            for real in loader:
+                for p in D.parameters():
+                    p.requires_grad = True
+                opt_d.zero_grad()
+                loss = D(G(real).detach()).mean() - D(real).mean()
+                loss.backward()
+                opt_d.step()
+                for p in D.parameters():
+                    p.requires_grad = False
+                opt_g.zero_grad()
+                loss = -D(G(real)).mean()
+                loss.backward()
+                opt_g.step()
+    """)
