@@ -144,3 +144,52 @@ def test_a_discriminator_frozen_for_the_step_of_the_generator() -> None:
                 loss.backward()
                 opt_g.step()
     """)
+
+
+TRAINER = """
+        import copy
+
+        class Trainer:
+            def __init__(self, rate):
+                self.G, self.D = nn.Linear(3, 3), nn.Linear(3, 1)
+                self.average = copy.deepcopy(self.G)
+                for p in self.{frozen}.parameters():
+                    p.requires_grad_(False)
+                self.opt_g = torch.optim.Adam(self.G.parameters(), lr=rate)
+                self.opt_d = torch.optim.Adam(self.D.parameters(), lr=rate)
+
+            def discriminate(self, real):
+                self.opt_d.zero_grad()
+                loss = self.D(self.G(torch.randn(4, 3)).detach()).mean() - self.D(real).mean()
+                loss.backward()
+                self.opt_d.step()
+
+            def generate(self):
+                {thaw}
+                self.opt_g.zero_grad()
+                loss = -self.D(self.G(torch.randn(4, 3))).mean()
+                loss.backward()
+                self.opt_g.step(){told}
+
+            def fit(self, loader):
+                for real in loader:
+                    self.discriminate(real)
+                    self.generate()
+"""
+
+
+def test_a_trainer_that_freezes_the_network_in_place_of_its_average() -> None:
+    check(TRAINER.format(frozen="G", thaw="pass", told="  # GS503"))
+
+
+@pytest.mark.parametrize(
+    ("frozen", "thaw"),
+    [
+        ("average", "pass"),
+        ("G", "self.G.requires_grad_(True)"),
+        ("G", "self.set_requires_grad(self.G, self.is_on)"),
+        ("G", "self.unfreeze()"),
+    ],
+)
+def test_a_trainer_that_may_thaw_it_or_freezes_the_average(frozen: str, thaw: str) -> None:
+    check(TRAINER.format(frozen=frozen, thaw=thaw, told=""))

@@ -117,6 +117,25 @@ def test_clipping_before_the_backward_of_an_update_by_hand() -> None:
     check(BY_HAND.format(clear="net.zero_grad()", first=run, second=clip, update=update))
 
 
+@pytest.mark.parametrize("clear", ["net.zero_grad()", "opt.zero_grad()"])
+def test_clipping_after_an_update_by_hand(clear: str) -> None:
+    program = """
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(5):
+            {clear}
+            net(torch.ones(2, 3)).mean().backward()
+            {first}
+            for p in net.parameters():
+                p.data.add_(p.grad, alpha=-0.1)
+            {second}
+    """
+    clip = "nn.utils.clip_grad_norm_(net.parameters(), 1.0)"
+    check(program.format(clear=clear, first="pass", second=f"{clip}  # GS513"))
+    check(program.format(clear=clear, first=clip, second="pass"))
+    check(program.format(clear="pass", first=clip, second=clear))
+
+
 ACCUMULATING = """
 def train(model, loader, criterion, optimizer, every):
     for step, (x, y) in enumerate(loader):

@@ -240,8 +240,7 @@ class FailedBackwards:
         frozen = self.frozen_in_optimizers()
         if frozen:
             # What is cut off beside it, a teacher say, is no cause.
-            trained = self.trained()
-            causes = certain = [cut for cut in certain if leaves_of(cut.edges) & trained]
+            causes = certain = []
         if certain:
             cut = self.likeliest(certain)
             place = self.place_of_cut(cut, site)
@@ -337,8 +336,13 @@ class FailedBackwards:
         return cut.site
 
     def frozen_in_optimizers(self) -> list[Site]:
-        """Where all that an optimizer holds was frozen."""
-        held = [set(self.path.parameters_of(optimizer)) for optimizer in self.path.optimizers]
+        """Where all that an optimizer holds was frozen: the one that was cleared last, or any if none was."""
+        cleared = [
+            action.subject
+            for action in self.path.log
+            if action.verb == "zero" and action.subject in self.path.optimizers
+        ]
+        held = [set(self.path.parameters_of(one)) for one in cleared[-1:] or self.path.optimizers]
         return frozen_places(
             {
                 one

@@ -9,12 +9,13 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
 from gradsight.detect.path import Path
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer, members_of
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Region, Tensor
 from gradsight.model.trace import Stepping
-from gradsight.model.values import Number, Unknown
+from gradsight.model.values import ClassValue, Instance, Number, Unknown
 from gradsight.ops.traits import having
 
 ADAMS = having("remembers-gradients")
@@ -147,3 +148,28 @@ def frozen_places(parameters: Collection[Tensor]) -> list[Site]:
     """Where these parameters were frozen: each place once, three at most."""
     places = {tensor.frozen_at.key: tensor.frozen_at for tensor in parameters if tensor.frozen_at is not None}
     return sorted(places.values(), key=lambda place: place.line)[:3]
+
+
+def may_thaw(site: Site) -> bool:
+    """Whether code around a place, in its class or file, switches gradients on again, or leaves to a value whether it does."""
+    receiver = site.frame.receiver
+    lineage = receiver.cls.lineage() if isinstance(receiver, Instance) else ()
+    texts = [one.node for one in lineage if isinstance(one, ClassValue) and one.node is not None]
+    return any(thaws(part) for text in (*texts, *site.unit.tree) for part in syntax_parts(text))
+
+
+def thaws(part: ast.AST) -> bool:
+    if isinstance(part, ast.Assign):
+        flags = [
+            one for one in part.targets if isinstance(one, ast.Attribute) and one.attr == "requires_grad"
+        ]
+        return bool(flags) and not is_false(part.value)
+    if not isinstance(part, ast.Call):
+        return False
+    called = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
+    given = [*part.args, *(keyword.value for keyword in part.keywords)]
+    return ("requires_grad" in called and not any(map(is_false, given))) or "unfreeze" in called
+
+
+def is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is False

@@ -44,6 +44,8 @@ class MisplacedClipping:
         self.ledger = ledger
         ledger.watchers.append(self)
         self.by_hand: list[Clip] = []
+        self.moves: list[tuple[Tensor, int, Site]] = []
+        """Updates by hand, and how much of the log had happened by then."""
 
     def gradient_used(self, leaf: Tensor, record: GradientRecord, node: ast.AST) -> None:
         """Reading a gradient clips nothing."""
@@ -57,6 +59,7 @@ class MisplacedClipping:
     def parameter_moved_by_hand(self, leaf: Tensor) -> None:
         """Updates by hand are steps that the log does not have."""
         self.by_hand.clear()
+        self.moves.append((leaf, len(self.path.log), self.path.site()))
 
     def finish(self) -> None:
         log = self.path.log
@@ -67,7 +70,7 @@ class MisplacedClipping:
             and tensors_in(action.subject)
             and not any(is_endless(limit) for limit in action.leaves)
         ]
-        verdicts: dict[Any, list[tuple[Clip, str, Action | None]]] = {}
+        verdicts: dict[Any, list[tuple[Clip, str, Site | None]]] = {}
         for clip in [*clips, *self.by_hand][:MOST_CLIPS]:
             verdicts.setdefault(clip.site.key, []).append((clip, *self.judge(clip)))
         for found in verdicts.values():
@@ -76,23 +79,25 @@ class MisplacedClipping:
             if how and other is not None and all(one[1] == how or one[1] == "late" for one in found):
                 self.claim(clip, how, other)
 
-    def claim(self, clip: Clip, how: str, other: Action) -> None:
+    def claim(self, clip: Clip, how: str, other: Site) -> None:
         said = "the step has applied them here" if how == "late" else "the gradients are computed here"
-        steps = [Step("needed", other.site, said), *self.path.call_steps(clip.site)]
+        steps = [Step("needed", other, said), *self.path.call_steps(clip.site)]
         self.claims.add("clip-misplaced", clip.site, steps, how=how)
 
-    def judge(self, clip: Clip) -> tuple[str, Action | None]:
+    def judge(self, clip: Clip) -> tuple[str, Site | None]:
         """`late` with the step, `early` with the backward, or nothing where the clip can work."""
         log = self.path.log
-        before = next(
-            (action for action in reversed(log[: clip.position]) if self.concerns(action, clip)), None
-        )
+        earlier = [place for place, action in enumerate(log[: clip.position]) if self.concerns(action, clip)]
+        before = log[earlier[-1]] if earlier else None
         after = [action for action in log[clip.position :] if self.concerns(action, clip)]
+        is_over = not after or after[0].verb == "zero"
         if before is not None and before.verb in BACKWARDS:
-            return "", None
+            moved = self.moved_between(clip, earlier[-1]) if is_over else None
+            return ("late", moved) if moved is not None else ("", None)
         if before is not None and before.verb == "step":
-            is_over = not after or after[0].verb == "zero"
-            return ("late", before) if is_over and self.has_backward(log[: clip.position]) else ("", None)
+            return (
+                ("late", before.site) if is_over and self.has_backward(log[: clip.position]) else ("", None)
+            )
         cleared = bool(before is None and after and after[0].verb == "zero")
         run = after[cleared] if len(after) > cleared and after[cleared].verb in BACKWARDS else None
         if run is None:
@@ -100,7 +105,22 @@ class MisplacedClipping:
         is_used = any(action.verb == "step" for action in after) or any(
             leaf in clip.tensors and tick > run.tick for leaf, _, tick in self.ledger.updates
         )
-        return ("early", run) if is_used else ("", None)
+        return ("early", run.site) if is_used else ("", None)
+
+    def moved_between(self, clip: Clip, backward: int) -> Site | None:
+        """Where all that is clipped was moved by hand since the backward, and is not moved again before it is cleared."""
+        log = self.path.log
+        clear = next(
+            (
+                place
+                for place, action in enumerate(log[clip.position :], clip.position)
+                if action.verb == "zero" and self.concerns(action, clip)
+            ),
+            len(log),
+        )
+        applied = {leaf: site for leaf, place, site in self.moves if backward < place <= clip.position}
+        again = any(leaf in clip.tensors for leaf, place, _ in self.moves if clip.position < place <= clear)
+        return next(iter(applied.values())) if not again and clip.tensors <= applied.keys() else None
 
     def concerns(self, action: Action, clip: Clip) -> bool:
         if action.verb in BACKWARDS:

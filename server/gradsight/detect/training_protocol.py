@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from gradsight.detect.claims import Claims
-from gradsight.detect.frozen_parameters import frozen_places
+from gradsight.detect.frozen_parameters import frozen_places, may_thaw
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
@@ -108,9 +108,7 @@ class TrainingProtocol:
         if self.path.backwards and any((one.attributes or {}).get("<stand in>") for one in parameters):
             # Which parameters the loss of an unknown module reaches is not known.
             return
-        if self.claims.events or self.path.graph_escaped or self.has_backward_not_taken(step.site):
-            return
-        if self.path.context != "script" and self.has_backward_in_class(step.site):
+        if self.claims.events or self.may_be_elsewhere(step.site, bool(frozen)):
             return
         if self.path.context != "script" and not self.path.backwards and not parameters & self.ledger.used:
             return
@@ -123,6 +121,15 @@ class TrainingProtocol:
             ],
             frozen=bool(frozen),
         )
+
+    def may_be_elsewhere(self, site: Site, frozen: bool) -> bool:
+        """Whether code that this path has not gone through may do the backward, or thaw what is frozen."""
+        is_script = self.path.context == "script"
+        if frozen:
+            return not is_script and may_thaw(site)
+        if self.path.graph_escaped or self.has_backward_not_taken(site):
+            return True
+        return not is_script and self.has_backward_in_class(site)
 
     def named_only(self, method: str) -> Site | None:
         """Where a method is named and not called."""

@@ -17,7 +17,7 @@ from gradsight.interp.lazy_imports import divide
 from gradsight.interp.library_places import place_for_user
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.path_constraints import FILLS, LENGTH, MORE, TRUTH, PathConstraints
-from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax import refuses_without, remembered
 from gradsight.model.events import Event
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.report import GapKind
@@ -460,13 +460,8 @@ class PathState:
         return choice != negated
 
     def must_take(self, node: ast.If | ast.IfExp) -> bool:
-        """Whether an `if` cannot be passed by: its `else` refuses the program, or it is no code of the user's."""
-        arm = node.orelse
-        return (
-            self.unheard
-            or bool(self.frame.unit.library)
-            or (isinstance(arm, list) and bool(arm) and isinstance(arm[-1], ast.Raise))
-        )
+        """Whether an `if` cannot be passed by: what comes instead refuses the program, or it is no code of the user's."""
+        return self.unheard or bool(self.frame.unit.library) or refuses_without(node, self.frame)
 
     def follow(self, value: Value, node: ast.AST, outcome: bool) -> None:
         """A branch is taken because of a decision that was made before."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from gradsight.interp.syntax_parts import parts_of, syntax_parts
@@ -141,6 +142,36 @@ def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             inner = getattr(statement, name, None)
             if isinstance(inner, list):
                 yield from own_statements(inner)
+
+
+def refuses_without(node: ast.If | ast.IfExp, frame: Frame) -> bool:
+    """Whether the running function raises where an `if` of it is not taken: in its `else`, or in the statement behind it."""
+    arm = node.orelse
+    if not isinstance(node, ast.If) or not isinstance(arm, list):
+        return False
+    if arm:
+        return isinstance(arm[-1], ast.Raise)
+    function = frame.function
+    return function is not None and node in remembered(function.node, "ifs_before_raise", ifs_before_raise)
+
+
+def ifs_before_raise(function: ast.AST) -> frozenset[ast.If]:
+    """The `if`, or the last `elif` of a chain, that returns and has a `raise` behind it."""
+    body = getattr(function, "body", None)
+    blocks = [body] if isinstance(body, list) else []
+    for statement in own_statements(blocks[0] if blocks else []):
+        if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            blocks += [inner for name in BODIES if isinstance(inner := getattr(statement, name, None), list)]
+    found = set()
+    for block in blocks:
+        for statement, behind in pairwise(block):
+            if isinstance(statement, ast.If) and isinstance(behind, ast.Raise):
+                last = statement
+                while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
+                    last = last.orelse[0]
+                if not last.orelse and isinstance(last.body[-1], ast.Return):
+                    found.add(last)
+    return frozenset(found)
 
 
 CUTTING_METHODS = frozenset({"detach", "detach_", "data"})
