@@ -67,6 +67,44 @@ def test_a_sampled_code_that_is_cut_off_is_reported() -> None:
     """)
 
 
+SAMPLING = """
+        from torch.distributions import Normal, kl_divergence
+"""
+
+
+def test_a_code_that_is_drawn_without_gradient_beside_its_divergence_is_reported() -> None:
+    check(
+        SAMPLING
+        + trained_by("""
+q = Normal(encoder(x), torch.ones(3))
+z = q.sample()  # GS205
+loss = F.mse_loss(decoder(z), x) + 0.1 * kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).mean()
+""")
+    )
+
+
+@pytest.mark.parametrize(
+    ("drawn", "loss"),
+    [
+        ("q.rsample()", "error + 0.1 * kl_divergence(q, Normal(torch.zeros(3), torch.ones(3))).mean()"),
+        ("q.sample()", "error + error.detach() * q.log_prob(z).sum() - 0.1 * q.entropy().mean()"),
+        ("q.sample()", "error + error.item() * q.log_prob(z).sum()"),
+        ("q.sample()", "error + F.mse_loss(q.mean @ torch.ones(3, 8), x)"),
+    ],
+    ids=["reparameterised", "score function", "score as a number", "data of its own"],
+)
+def test_draws_that_are_right_or_trained_otherwise_are_left_alone(drawn: str, loss: str) -> None:
+    check(
+        SAMPLING
+        + trained_by(f"""
+q = Normal(encoder(x), torch.ones(3))
+z = {drawn}
+error = F.mse_loss(decoder(z), x)
+loss = {loss}
+""")
+    )
+
+
 def test_stages_with_losses_of_their_own_are_left_alone() -> None:
     check(
         trained_by("""

@@ -21,7 +21,7 @@ from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Node, Tensor
 from gradsight.model.trace import Backward
 
-KINDS = {"detach", "data", "numpy", "number", "copy"}
+KINDS = {"detach", "data", "numpy", "number", "copy", "sample"}
 MOST_NODES = 4000
 """Larger graphs are not looked at."""
 MOST_FEATURES = 8
@@ -163,9 +163,12 @@ def ways_to(leaves: set[Tensor], graph: set[Node]) -> set[Node]:
 
 
 def is_penalty(way: set[Node]) -> bool:
-    """Whether nothing is asked on a way but of the features themselves: no data, no other layer, no other network."""
+    """Whether nothing is asked on a way but of the features themselves: no data, no other layer, no other network.
+
+    A log-probability hands the loss of a sample back to who drew it, as a number if need be.
+    """
     for node in way:
-        if is_layer(node) or any(isinstance(edge, Tensor) for edge in node.inputs):
+        if node.op == "log_prob" or is_layer(node) or any(isinstance(edge, Tensor) for edge in node.inputs):
             return False
         if any(operand.needs_grad() is not True and operand.shape != () for operand in node.operands):
             return False
