@@ -210,6 +210,44 @@ def test_an_update_that_binds_the_name_of_the_loop_is_lost(update: str) -> None:
     )
 
 
+FOLLOWING = """
+        import copy
+
+        net = nn.Linear(3, 1)
+        target = copy.deepcopy(net)
+        opt = torch.optim.SGD(net.parameters(), 0.1)
+        for _ in range(5):
+            opt.zero_grad()
+            loss = F.mse_loss(net(torch.ones(2, 3)), target(torch.ones(2, 3)).detach() + 1)
+            loss.backward()
+            opt.step()
+            with torch.no_grad():
+                for old, new in zip(target.parameters(), net.parameters()):
+                    {update}
+"""
+
+
+@pytest.mark.parametrize(
+    "update",
+    ["old = 0.9 * old + 0.1 * new  # GS515", "old = old.data * 0.9 + new.data * 0.1  # GS515"],
+)
+def test_a_target_that_only_gets_a_new_name_does_not_follow(update: str) -> None:
+    check(FOLLOWING.format(update=update))
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        "old.data = 0.9 * old + 0.1 * new",
+        "old.copy_(0.9 * old + 0.1 * new)",
+        "gap = (old - new).norm()",
+        "both = old + new; old.copy_(both / 2)",
+    ],
+)
+def test_a_target_that_is_written_follows(update: str) -> None:
+    check(FOLLOWING.format(update=update))
+
+
 @pytest.mark.parametrize(
     "update",
     [

@@ -1,7 +1,8 @@
 """Updates by hand that leave a tensor as it was: a new one under the name of a loop, or a copy of the tensor onto itself.
 
-*Moved*: a tensor that was computed from a leaf and from the leaf's own gradient.  It is lost if the name of a `for` is
-bound to it and nothing in the loop reads that name again: the next round binds the name anew.
+*Moved*: a tensor that was computed from a leaf and from the leaf's own gradient, or from two parameters under the name of
+one of them.  It is lost if the name of a `for` is bound to it and nothing in the loop reads that name again: the next
+round binds the name anew.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from gradsight.detect.changed_data import loops_around
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import gradient_owner
 from gradsight.detect.path import Path
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.rule import quoted
 from gradsight.model.sites import Frame
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Assigned, Combined, Used
+from gradsight.model.trace import Assigned, Assigning, Combined, Used
 
 SCALING = ("__mul__", "__rmul__", "__truediv__")
 MOVING = ("__sub__", "__add__", "__radd__")
@@ -30,6 +32,8 @@ class LostUpdates:
         self.multiples: dict[Tensor, Tensor] = {}
         """Multiples of gradients, with the leaf whose gradient it is."""
         self.moved: set[Tensor] = set()
+        self.renaming: ast.Assign | None = None
+        """The assignment that is executed, if it makes a value of two parameters and its target names one of them."""
 
     def on_combined(self, fact: Combined) -> None:
         if not isinstance(fact.result, Tensor):
@@ -58,13 +62,31 @@ class LostUpdates:
         known = self.multiples.get(value)
         return known if known is not None else gradient_owner(value)
 
+    def on_assigning(self, fact: Assigning) -> None:
+        statement = fact.statement
+        target = statement.targets[0]
+        self.renaming = None
+        if not self.path.frame.loops or not isinstance(target, ast.Name) or len(statement.targets) != 1:
+            return
+        if isinstance(statement.value, ast.BinOp):
+            names = {part.id for part in syntax_parts(statement.value) if isinstance(part, ast.Name)}
+            values = {name: self.path.frame.namespace.get(name) for name in names}
+            held = {
+                name for name, value in values.items() if isinstance(value, Tensor) and value.is_parameter
+            }
+            if target.id in held and len(held) > 1:
+                self.renaming = statement
+
     def on_assigned(self, fact: Assigned) -> None:
         statement = fact.statement
         target = statement.targets[0]
-        if not self.moved or len(statement.targets) != 1 or not isinstance(target, ast.Name):
+        is_renaming, self.renaming = self.renaming is statement, None
+        if not (self.moved or is_renaming) or len(statement.targets) != 1 or not isinstance(target, ast.Name):
             return
         frame = self.path.frame
-        if frame.namespace.get(target.id) in self.moved and is_forgotten(target.id, statement, frame):
+        held = frame.namespace.get(target.id)
+        is_moved = held in self.moved or (is_renaming and isinstance(held, Tensor) and not held.is_parameter)
+        if is_moved and is_forgotten(target.id, statement, frame):
             self.claims.add("update-lost", self.path.site(statement), [], target=quoted(target.id))
 
 
