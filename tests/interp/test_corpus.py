@@ -88,7 +88,6 @@ def test_who_is_trained_is_judged_as_torch_judges_it(label: dict[str, Any]) -> N
 NOT_YET_TOLD = {
     "appearance_code_detached.py",
     "auxiliary_gradients_thrown_away.py",
-    "average_bound_to_a_name.py",
     "averaged_gradient_of_another_shape.py",
     "cam_hooks_inplace_relu.py",
     "carried_hidden_state.py",

@@ -103,6 +103,19 @@ def test_a_loop_that_clears_and_never_steps_is_reported() -> None:
     check(NO_STEP.format(said="  # GS512", then="log(loss.item())"))
 
 
+@pytest.mark.parametrize(("then", "said"), [("pass", "  # GS512"), ("optimizer.step()", "")])
+def test_a_loop_that_accumulates_and_never_steps_is_reported(then: str, said: str) -> None:
+    check(f"""
+        def fit(model, loader, optimizer):
+            for batch in loader:
+                for x, y in batch.chunks:
+                    loss = F.cross_entropy(model(x), y) / 4
+                    loss.backward(){said}
+                {then}
+                optimizer.zero_grad()
+    """)
+
+
 @pytest.mark.parametrize(
     "then",
     [

@@ -95,7 +95,8 @@ class IdleOptimizers:
                 (
                     one
                     for one in backwards
-                    if one.loops[-1][0] is clear.loops[-1][0] and own & (one.leaves - one.subject.zero_leaves)
+                    if any(loop is clear.loops[-1][0] for loop, _ in one.loops)
+                    and own & (one.leaves - one.subject.zero_leaves)
                 ),
                 None,
             )

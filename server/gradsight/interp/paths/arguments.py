@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.paths.assembly import Machine
-from gradsight.interp.paths.class_evidence import class_asked_for
+from gradsight.interp.paths.class_evidence import class_asked_for, class_kept
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -76,6 +76,27 @@ def fitting_object(machine: Machine, outer: Frame, function: Function, parameter
         return None
     machine.premises.setdefault(f"`{parameter.arg}` is an object of class `{cls.name}`")
     return given_module(machine, cls)
+
+
+def given_to_constructor(machine: Machine, outer: Frame, cls: ClassValue) -> dict[str, Value]:
+    """Objects for arguments of `__init__` that nobody declares, where one class has what the methods ask of them."""
+    init, _ = cls.find("__init__")
+    if cls.kind != "plain" or not isinstance(init, Function) or init.unit is not cls.unit or init.wrappers:
+        return {}
+    signature = init.node.args
+    positional = [*signature.posonlyargs, *signature.args][1:]
+    needed = [
+        *positional[: len(positional) - len(signature.defaults)],
+        *(one for one, default in zip(signature.kwonlyargs, signature.kw_defaults) if default is None),
+    ]
+    found: dict[str, Value] = {}
+    for parameter in needed:
+        if parameter.annotation is None and parameter not in signature.posonlyargs:
+            kept = class_kept(machine, outer, cls, init, parameter.arg)
+            if kept is not None and kept.kind == "module":
+                machine.premises.setdefault(f"`{parameter.arg}` is an object of class `{kept.name}`")
+                found[parameter.arg] = given_module(machine, kept)
+    return found
 
 
 def given_module(machine: Machine, cls: ClassValue) -> Instance:

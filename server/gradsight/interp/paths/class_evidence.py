@@ -1,19 +1,22 @@
 """The class of an argument that nobody declares: the one class of the file that has all that a function asks of it.
 
 `def update(agent, batch)` that calls `agent.act(...)` and `agent.q1(...)` is about an `Agent` where the file has one class
-with `act` and `q1`; one that is only applied, as a model is, is about the file's only model.  *Own*: what a class defines or sets on `self`; what every module has tells nothing.
+with `act` and `q1`; one that is only applied, as a model is, is about the file's only model.  What a class is given when an
+object of it is made, and keeps as `self.model`, is told by all its methods.  *Own*: what a class defines or sets on `self`; what every module has tells nothing.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
 
 from gradsight.interp.memory import EVERY_CLASS
 from gradsight.interp.paths.assembly import Machine
-from gradsight.interp.paths.roles import MODULE, deeds_of, role_of, words_of
+from gradsight.interp.paths.roles import MODULE, deeds_of, key_of, role_of, words_of
 from gradsight.interp.syntax import names_read, remembered, remembered_of, set_on_self
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, Function, Pending, Value
 
@@ -28,21 +31,51 @@ TELLING = 2
 
 def class_asked_for(machine: Machine, outer: Frame, function: Function, name: str) -> ClassValue | None:
     """The only class of the file with everything that the function asks of an argument."""
-    asked = deeds_of(function.node).attributes.get(name, set()) - OF_EVERY_MODULE
+    return class_of(machine, outer, Asked(name, [name], function.node))
+
+
+def class_kept(
+    machine: Machine, outer: Frame, cls: ClassValue, init: Function, name: str
+) -> ClassValue | None:
+    """The same for what an object is given when it is made: what its methods ask of the attributes that keep it counts too."""
+    kept = remembered(init.node, f"keeps {name}", lambda node: attributes_that_keep(name, node))
+    return class_of(machine, outer, Asked(name, [name, *kept], cls.node or init.node, cls))
+
+
+class Asked(NamedTuple):
+    """An unknown object: what it is called, the names it is known by inside a scope, and a class that it is not of."""
+
+    name: str
+    keys: list[str]
+    scope: ast.AST
+    other_than: ClassValue | None = None
+
+
+def class_of(machine: Machine, outer: Frame, unknown: Asked) -> ClassValue | None:
+    attributes = deeds_of(unknown.scope).attributes
+    asked = set().union(*(attributes.get(key, set()) for key in unknown.keys)) - OF_EVERY_MODULE
+    is_module = any(role_of(key, [unknown.scope]) == MODULE for key in unknown.keys)
     if not asked:
-        return class_called(machine, outer, function, name)
+        return class_called(machine, outer, unknown) if is_module else None
     machine.asked.add(EVERY_CLASS)
     fitting = {
         value: known_as
         for known_as, value in classes_in(machine, outer.namespace)
         if asked <= remembered_of(value, "own", own_of)
+        and value is not unknown.other_than
+        and (value.kind == "module" or not is_module)
     }
-    if len(fitting) != 1:
+    words = words_of(unknown.name)
+    alike = {value: known_as for value, known_as in fitting.items() if words & words_of(value.name)}
+    chosen = fitting if len(fitting) == 1 else alike
+    if len(chosen) != 1:
         return None
-    ((found, known_as),) = fitting.items()
+    ((found, known_as),) = chosen.items()
+    if any(found in one.lineage() for one in fitting if one is not found):
+        # What is called after a class may be of a class that derives from it.
+        return None
     machine.asked.add(known_as)
-    is_called_alike = bool(words_of(name) & words_of(found.name))
-    return found if len(asked) >= TELLING or is_called_alike else None
+    return found if len(asked) >= TELLING or found in alike else None
 
 
 def classes_in(machine: Machine, names: dict[str, Value]) -> Iterator[tuple[str, ClassValue]]:
@@ -57,11 +90,13 @@ def classes_in(machine: Machine, names: dict[str, Value]) -> Iterator[tuple[str,
             yield name, value
 
 
-def class_called(machine: Machine, outer: Frame, function: Function, name: str) -> ClassValue | None:
-    """The file's only module that is no part of another, where the function applies an argument as its `forward` is."""
-    if role_of(name, [function.node]) != MODULE:
-        return None
-    calls = remembered(function.node, f"calls of {name}", lambda node: calls_of(name, node))
+def class_called(machine: Machine, outer: Frame, unknown: Asked) -> ClassValue | None:
+    """The file's only module that is no part of another, where what is unknown is applied as its `forward` is."""
+    calls = [
+        call
+        for key in unknown.keys
+        for call in remembered(unknown.scope, f"calls of {key}", partial(calls_of, key))
+    ]
     machine.asked.add(EVERY_CLASS)
     modules = {
         value: known_as for known_as, value in classes_in(machine, outer.namespace) if value.kind == "module"
@@ -75,14 +110,21 @@ def class_called(machine: Machine, outer: Frame, function: Function, name: str) 
     if not isinstance(forward, Function) or not all(fits(call, forward.node.args) for call in calls):
         return None
     machine.asked.add(known_as)
-    return found
+    return found if found is not unknown.other_than else None
 
 
-def calls_of(name: str, node: ast.AST) -> list[ast.Call]:
+def calls_of(key: str, node: ast.AST) -> list[ast.Call]:
+    return [part for part in parts_of(node, ast.Call) if key_of(part.func) == key]
+
+
+def attributes_that_keep(name: str, init: ast.AST) -> list[str]:
+    """`self.model` for `self.model = model`."""
     return [
-        part
-        for part in syntax_parts(node)
-        if isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id == name
+        key_of(target)
+        for part in parts_of(init, ast.Assign)
+        if isinstance(part.value, ast.Name) and part.value.id == name
+        for target in part.targets
+        if key_of(target).startswith("self.")
     ]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
-from gradsight.interp.paths.arguments import further_arguments, unknown_argument
+from gradsight.interp.paths.arguments import further_arguments, given_to_constructor, unknown_argument
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.assumed_backward import differentiate, still_read
 from gradsight.interp.paths.call_graph import (
@@ -523,7 +523,7 @@ class Explorer:
         machine.frame = self.outer_frame(machine, cls.unit)
         if method.defined().name == "__init__":
             machine.making_budget = machine.budget
-        receiver = make_receiver(machine, cls)
+        receiver = make_receiver(machine, cls, given_to_constructor(machine, machine.frame, cls))
         if method.defined().name == "__init__":
             return
         forget_state(receiver)

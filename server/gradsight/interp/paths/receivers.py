@@ -26,8 +26,8 @@ CLIPPING = frozenset({"clip_grad_norm_", "clip_grad_value_", "clip_grad_norm", "
 """Methods and functions that are given a limit for gradients."""
 
 
-def make_receiver(machine: Machine, cls: ClassValue) -> Instance:
-    """An object as its own `__init__` makes it, from unknown arguments."""
+def make_receiver(machine: Machine, cls: ClassValue, given: dict[str, Value] | None = None) -> Instance:
+    """An object as its own `__init__` makes it, from unknown arguments but for those that are given."""
     instance = Instance(cls, None)
     if cls.kind == "module":
         instance.module = ModuleState()
@@ -38,7 +38,8 @@ def make_receiver(machine: Machine, cls: ClassValue) -> Instance:
         place = cls.node if init.unit.library and cls.node is not None else defined.node
         is_made, machine.entry.making = False, "whole"
         with contextlib.suppress(RaisedError, PathEnded), machine.entry.purse(machine.making_budget):
-            machine.language.call_function(init, [instance], unknown_roles(defined, cls), place)
+            arguments = {**unknown_roles(defined, cls), **(given or {})}
+            machine.language.call_function(init, [instance], arguments, place)
             is_made = True
         machine.entry.making = ""
         if not is_made:
