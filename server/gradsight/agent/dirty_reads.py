@@ -31,7 +31,7 @@ class DirtyWrite(NamedTuple):
     geometry: Geometry
 
 
-class _Read(NamedTuple):
+class DirtyRead(NamedTuple):
     here: Geometry
     """The elements that the tensor covers which was read."""
     written: DirtyWrite
@@ -41,12 +41,12 @@ class DirtyReads:
     """The reads after the writes of one line."""
 
     def __init__(self) -> None:
-        self._reads: dict[int, _Read | None] = {}
+        self._reads: dict[int, DirtyRead | None] = {}
         self._forgotten = -1
         """The highest number of a node whose reads were dropped."""
 
     def note(self, tensor: torch.Tensor, here: Geometry, written: DirtyWrite) -> None:
-        number, read = number_of(node_of(tensor)), _Read(here, written)
+        number, read = number_of(node_of(tensor)), DirtyRead(here, written)
         if number < 0 and not torch.is_grad_enabled():
             # A view made with grad mode off has no node, and who reads it with grad mode off gets none.
             return
