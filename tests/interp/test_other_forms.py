@@ -481,3 +481,34 @@ def test_a_text_that_is_no_expression_or_has_names_of_its_own_is_not_known() -> 
         z += 1
         z.sum().backward()
     """)
+
+
+def test_a_list_that_is_filled_by_every_other_place_loses_nothing() -> None:
+    refused(
+        """
+        flags = [1] * 1000
+        flags[::2] = [0] * 500
+        flags[::-1] = range(1000)
+        del flags[1::2]
+        w = torch.ones(3, requires_grad=True)
+        kept = [w.exp(), w.exp()]
+        kept[::2] = [w.sin()]
+        kept[1] += 1  # GS101
+        kept[1].sum().backward()
+        """,
+        "modified by an inplace operation",
+    )
+    refused(
+        """
+        flags = [1] * 4
+        try:
+            flags[::2] = [0]
+        except ValueError:
+            print("of another size")
+        w = torch.ones(3, requires_grad=True)
+        y = w.exp()
+        y += 1  # GS101
+        y.sum().backward()
+        """,
+        "modified by an inplace operation",
+    )
