@@ -106,11 +106,17 @@ def expression_in(text: str, node: ast.AST) -> ast.expr | None:
     """The expression that a text is, all of it at the place of a node, which keeps it; None where it is none."""
     known: dict[str, ast.expr | None] = node.__dict__.setdefault("expressions in texts", {})
     if text not in known:
-        try:
-            known[text] = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            known[text] = None
-        place = {name: getattr(node, name) for name in PLACE if hasattr(node, name)}
-        for part in syntax_parts(known[text]) if known[text] is not None else ():
-            part.__dict__.update(place)
+        known[text] = _expression_at(
+            text, {name: getattr(node, name) for name in PLACE if hasattr(node, name)}
+        )
     return known[text]
+
+
+def _expression_at(text: str, place: dict[str, int]) -> ast.expr | None:
+    try:
+        expression = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for part in syntax_parts(expression):
+        part.__dict__.update(place)
+    return expression
