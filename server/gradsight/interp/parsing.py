@@ -399,11 +399,11 @@ def _repair(text: str, problem: SyntaxProblem) -> tuple[ast.Module | None, set[i
             line -= 1
         if line in touched:
             return None, touched
-        repeated = lines[line - 1].strip()
+        repeated = lines[line - 1]
         touched.add(line)
         _blank(lines, line - 1, problem.message)
         # What is said again and again is wrong again and again.
-        while repeated and line < len(lines) and lines[line].strip() == repeated:
+        while repeated.strip() and line < len(lines) and lines[line] == repeated:
             line += 1
             touched.add(line)
             lines[line - 1] = ""
