@@ -46,6 +46,8 @@ class ObservedCall:
     result: Any
     moved: frozenset[int]
     """The arguments whose version counter moved."""
+    changed: frozenset[int]
+    """The arguments that have other numbers than before."""
     addresses: dict[int, set[int]]
     """Where the memory of arguments and results was after the call."""
     flowing: frozenset[int]
@@ -88,6 +90,7 @@ class CallObserver:
         own = [*receiver.parameters(), *receiver.buffers()] if isinstance(receiver, torch.nn.Module) else []
         given = list(tensors_in([receiver, *positional, *keywords.values(), *own]))
         versions = {id(one): one._version for one in given if not one.is_inference()}
+        numbers = {id(one): numbers_of(one) for one in given}
         needed = frozenset(id(one) for one in given if one.requires_grad)
         kept: set[int] = set()
 
@@ -108,6 +111,7 @@ class CallObserver:
                 frozenset(
                     id(one) for one in given if id(one) in versions and one._version != versions[id(one)]
                 ),
+                frozenset(id(one) for one in given if numbers_of(one) != numbers[id(one)]),
                 {id(one): address(one) for one in (*given, *made)},
                 frozenset(id(one) for one in made if one.requires_grad),
                 needed,
@@ -116,6 +120,14 @@ class CallObserver:
             )
             self.seen.setdefault(place, []).append(call)
         return result
+
+
+def numbers_of(tensor: torch.Tensor) -> bytes:
+    """What a tensor holds, to be compared."""
+    try:
+        return bytes(tensor.detach().contiguous().flatten().view(torch.uint8).tolist())
+    except RuntimeError:
+        return b""
 
 
 class WatchedCalls(ast.NodeTransformer):
@@ -248,7 +260,9 @@ def _about_writes(case: Case, call: ObservedCall, arguments: dict[str, Any]) -> 
             if one.is_inference():
                 continue
             moved = id(one) in call.moved
-            if moved and name not in written and not call.addresses[id(one)] & moving:
+            # `p.data = …` gives a tensor other memory, and leaves it the version counter of its aliases.
+            is_written = moved and id(one) in call.changed
+            if is_written and name not in written and not call.addresses[id(one)] & moving:
                 yield f"`{name}` was written"
             if (
                 name in case.writes

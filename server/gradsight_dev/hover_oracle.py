@@ -201,9 +201,21 @@ def memories(text: str, path: str) -> Memories:
         broken = _run(text, path, noted.see)
     for line in {line for line, _ in noted.named}:
         noted.kept.setdefault(line, set())
-    for line in broken:
+    # A line of a function or a loop may keep something in a call that a program with an error does not come to.
+    for line in broken | (_repeated_lines(text) if broken else set()):
         noted.kept.pop(line, None)
     return noted
+
+
+def _repeated_lines(text: str) -> set[int]:
+    """The lines that can run more than once."""
+    blocks = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.For, ast.While)
+    return {
+        line
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, blocks)
+        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    }
 
 
 @dataclass

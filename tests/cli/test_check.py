@@ -280,7 +280,7 @@ def test_what_cannot_be_read_is_told(content: bytes, reason: str, capsys: pytest
 
 
 def test_null_bytes_are_a_clean_message() -> None:
-    assert places(check({"odd.py": b"import torch\n\0\n"}, code=shell.FINDINGS)) == [("odd.py", "GS000", 1)]
+    assert places(check({"odd.py": b"import torch\n\0\n"}, code=shell.FINDINGS)) == [("odd.py", "GS000", 2)]
 
 
 def test_declared_encodings_and_byte_order_marks_are_honoured() -> None:

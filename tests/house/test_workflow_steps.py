@@ -171,6 +171,54 @@ def run_torch(project: Project) -> None:
     assert re.search(rf"^\| 2\.13\.0\S* \| [\d.]+ \| {len(TESTS)} passed", said, re.MULTILINE), said
 
 
+def with_environment(project: Project, name: str) -> list[str]:
+    """An environment with libraries in the place of one that would be filled from outside; what was asked of it comes back."""
+    python, asked = project.folder / "build" / name / "bin" / "python", project.outside / f"{name}-asked"
+    python.parent.mkdir(parents=True)
+    python.write_text(
+        f'#!/bin/sh\necho "$*" >>{asked}\n[ "$2" = pip ] && exit\nPYTHONPATH={project.folder}/server exec {sys.executable} "$@"\n'
+    )
+    python.chmod(0o755)
+    project.make(f"test-{name}")
+    return asked.read_text().splitlines()
+
+
+def stub(project: Project, name: str) -> None:
+    """A script that needs what is not here says only that it was called."""
+    (project.folder / name).write_text(
+        f"import sys\nopen({name + '.called'!r}, 'w').write(str(sys.argv[1:]))\n"
+    )
+
+
+def called(project: Project, name: str) -> str:
+    return (project.folder / f"{name}.called").read_text()
+
+
+def run_models(project: Project) -> None:
+    scripts = [f"tests/models/{name}.py" for name in ("recorder", "callbacks", "from_config")]
+    for script in scripts:
+        stub(project, script)
+    asked = with_environment(project, "models")
+    # torch comes first, so that nothing else chooses it.
+    assert [line.split()[-1] for line in asked[:2]] == ["torch==2.13.0", "tests/models/requirements.txt"]
+    assert called(project, scripts[0]) == "['--check']"
+    assert called(project, scripts[1]) == "[]"
+    assert called(project, scripts[2]) == "['build/models/bin/python']"
+
+
+def run_live(project: Project) -> None:
+    stub(project, "tests/live/kernel.py")
+    asked = with_environment(project, "live")
+    assert [line.split()[-1] for line in asked[:2]] == ["torch==2.13.0", "ipykernel"]
+    assert called(project, "tests/live/kernel.py") == "[]"
+
+
+def run_nodes(project: Project) -> None:
+    stub(project, "server/gradsight_dev/two_nodes.py")
+    project.make("test-nodes")
+    assert called(project, "server/gradsight_dev/two_nodes.py") == "[]"
+
+
 RUN_HERE: dict[str, Callable[[Project], None]] = {
     "release-version": run_version,
     "release-mirror": run_mirror,
@@ -178,6 +226,9 @@ RUN_HERE: dict[str, Callable[[Project], None]] = {
     "publish-openvsx": run_openvsx,
     "site": run_site,
     "test-torch": run_torch,
+    "test-models": run_models,
+    "test-live": run_live,
+    "test-nodes": run_nodes,
 }
 
 

@@ -196,3 +196,26 @@ def test_what_was_kept_before_or_is_kept_after_may_not_be_written(context: str) 
         c.sum().backward()
     """
     refused(late.format(context), STALE)
+
+
+BLOCK = """
+    from torch.utils.checkpoint import checkpoint
+
+    net = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.BatchNorm1d(3))
+
+    def block(x):
+        h = net(x)
+        {}
+        return h * h
+
+    x = torch.randn(4, 3, requires_grad=True)
+    checkpoint(block, checkpoint(block, x, use_reentrant=False), use_reentrant=False).sum().backward()
+"""
+
+
+def test_a_norm_layer_in_a_checkpoint_updates_its_statistics() -> None:
+    safe(BLOCK.format("pass"))
+
+
+def test_what_is_written_behind_it_is_told() -> None:
+    check(BLOCK.format("h = h.exp(); h.data.mul_(2)  # GS104"))

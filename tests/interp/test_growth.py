@@ -65,6 +65,7 @@ NEVER_ENDED: dict[str, str] = {
     + "for a in t:\n    for b in a:\n        print(b)\n",
     "lists": "l = [w.exp()]\n" + "l = l + l\n" * 60,
     "texts": "s = 'torch'\n" + "s = s + s\n" * 60,
+    "texts that are filled in": "s = '%*d' % (10**13, 1)\n",
 }
 
 

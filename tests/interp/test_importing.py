@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
+import pytest
+
 from gradsight.analysis import analyze
 from gradsight.interp.lazy_imports import divide
 from gradsight.interp.parsing import parse_text
 from gradsight.model import Source
+from gradsight.model.report import Report
 
 MODEL = """
     import torch
@@ -25,7 +28,7 @@ MODEL = """
 """
 
 
-def check(main: str, expected: list[tuple[str, str, int]], **files: str) -> None:
+def check(main: str, expected: list[tuple[str, str, int]], **files: str) -> Report:
     """The alarms (code, file, line) about a script in a workspace of modules."""
     sources = {f"{name}.py": textwrap.dedent(text) for name, text in files.items()}
 
@@ -40,6 +43,7 @@ def check(main: str, expected: list[tuple[str, str, int]], **files: str) -> None
         if finding.severity in ("error", "warning")
     ]
     assert found == expected, found
+    return report
 
 
 def waiting_in(text: str, foreign: set[str]) -> set[str]:
@@ -132,6 +136,28 @@ def test_names_of_a_star_import_are_known() -> None:
         [("GS101", "model.py", 12)],
         model=MODEL,
     )
+
+
+@pytest.mark.parametrize("count", [40, 300])
+@pytest.mark.parametrize("is_circle", [False, True], ids=["chain", "circle"])
+def test_a_long_chain_of_star_imports_hides_nothing_behind_it(count: int, is_circle: bool) -> None:
+    files = {f"m{number}": f"import torch\nfrom m{number + 1} import *\n" for number in range(count)}
+    files[f"m{count}"] = "import torch\n" + ("from m0 import *\n" if is_circle else "LAST = 3\n")
+    report = check(
+        """
+        from m0 import *
+        import torch
+
+        w = torch.ones(3, requires_grad=True)
+        y = w.exp()
+        y += 1
+        y.sum().backward()
+        """,
+        [("GS101", "main.py", 7)],
+        **files,
+    )
+    # What is too deep to be followed is said.
+    assert bool(report.gaps) is (count > 100)
 
 
 def test_what_a_registry_of_the_workspace_holds_is_known() -> None:

@@ -448,3 +448,67 @@ def test_a_passed_function_is_told_where_it_writes() -> None:
         moved(x.exp()).sum().backward()
     """
     refused(program, "modified by an inplace operation")
+
+
+def test_an_expression_in_a_text_is_evaluated_where_eval_stands() -> None:
+    program = """
+        w = eval("torch.ones(3, requires_grad=True)")
+        y = eval(" w.exp()" if w is not None else "")
+        y {} 1{}
+        y.sum().backward()
+    """
+    refused(program.format("+=", "  # GS101"), "modified by an inplace operation")
+    safe(program.format("= y +", ""))
+    refused(
+        """
+        def act(x, kind):
+            return eval(f"torch.{kind}")(x)
+        w = torch.ones(3, requires_grad=True)
+        y = act(w, "sigmoid")
+        y += 1  # GS101
+        y.sum().backward()
+        """,
+        "modified by an inplace operation",
+    )
+
+
+def test_a_text_that_is_no_expression_or_has_names_of_its_own_is_not_known() -> None:
+    safe("""
+        w = torch.ones(3, requires_grad=True)
+        y = eval("w.exp()", {"w": torch.ones(3)})
+        y += 1
+        z = eval("exp(w)", {"exp": torch.neg, "w": w})
+        z += 1
+        z.sum().backward()
+    """)
+
+
+def test_a_list_that_is_filled_by_every_other_place_loses_nothing() -> None:
+    refused(
+        """
+        flags = [1] * 1000
+        flags[::2] = [0] * 500
+        flags[::-1] = range(1000)
+        del flags[1::2]
+        w = torch.ones(3, requires_grad=True)
+        kept = [w.exp(), w.exp()]
+        kept[::2] = [w.sin()]
+        kept[1] += 1  # GS101
+        kept[1].sum().backward()
+        """,
+        "modified by an inplace operation",
+    )
+    refused(
+        """
+        flags = [1] * 4
+        try:
+            flags[::2] = [0]
+        except ValueError:
+            print("of another size")
+        w = torch.ones(3, requires_grad=True)
+        y = w.exp()
+        y += 1  # GS101
+        y.sum().backward()
+        """,
+        "modified by an inplace operation",
+    )

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gradsight.analysis import analyze
 from gradsight.interp.parsing import Parsed, parse_text, reparse
+from gradsight.model.source import Source
 
 ROOT = Path(__file__).parents[2]
 TEXTS = {
@@ -17,7 +19,7 @@ TEXTS = {
     "nothing": "",
     "carriage returns": "import torch\r\n\r\n\r\ndef f(x):\r\n    return x\r\n\r\ny = f(1)\r\n",
 }
-SNIPPETS = ("(", ")", '"""', "\n", "\n\n", "def f():\n", "    ", "x = 1\n", ":", "é😀", "\\", "#", "\t", "@d\n", "\n\ndef g():\n    pass\n\n", "\r\n", "if x:\n", "lambda")  # fmt: skip
+SNIPPETS = ("(", ")", '"""', "\n", "\n\n", "def f():\n", "    ", "x = 1\n", ":", "é😀", "\\", "#", "\t", "@d\n", "\n\ndef g():\n    pass\n\n", "\r\n", "if x:\n", "lambda", "\0", "\ud83d")  # fmt: skip
 
 
 def shown(parsed: Parsed) -> object:
@@ -63,3 +65,28 @@ def test_a_break_leaves_the_findings_before_and_behind_it() -> None:
     assert parsed.units[0].text == "a = 1"
     assert parsed.units[-1].text.startswith("def h")
     assert parsed.problems[0].span.line == 4
+
+
+HAZARD = "w = torch.ones(3, requires_grad=True)\ny = w.exp()\ny += 1\ny.sum().backward()\n"
+
+
+BROKEN = {
+    "null": "x = '\0'\n",
+    "half a character": "x = 1\ny = '\ud800' + '\0'\n",
+    "thousands of breaks in a row": ")\n" * 3_000,
+    "more breaks than are repaired": "".join(
+        f"def f{number}():\n    x = (\n\ndef g{number}():\n    pass\n\n" for number in range(15)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_can_be_read_of_a_broken_text_is_analysed(name: str) -> None:
+    report = analyze(Source("t.py", "import torch\n" + BROKEN[name] + HAZARD))
+    assert "GS101" in [finding.code for finding in report.findings]
+    assert report.syntax_problems
+
+
+def test_a_null_character_is_told_where_it_stands() -> None:
+    report = analyze(Source("t.py", "import torch\nx = '\0'\n"))
+    assert [(each.span.line, each.span.column) for each in report.syntax_problems] == [(2, 5)]

@@ -90,6 +90,8 @@ def test_a_request_that_cannot_be_answered_is_refused(
         ("notebookDocument/didChange", {"notebookDocument": {"uri": "x", "version": 1}, "change": {}}),
         ("notebookDocument/didClose", {"notebookDocument": {"uri": "x"}, "cellTextDocuments": []}),
         ("$/cancelRequest", {"id": "nothing"}),
+        ("$/cancelRequest", {"id": {"not": "an id"}}),
+        ("$/cancelRequest", [1]),
         ("window/workDoneProgress/cancel", {"token": "nothing"}),
         ("$/setTrace", {"value": "verbose"}),
         ("workspace/didChangeWatchedFiles", {"changes": [{"uri": "file:///c/never.py", "type": 3}]}),

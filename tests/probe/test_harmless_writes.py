@@ -22,6 +22,24 @@ HARMLESS = {
     "one element under no_grad": "y = w * 2\nwith torch.no_grad():\n    y[0] += 1\n",
     "a constant through data": "y = w * 2\ny.data.add_(torch.randn(3), alpha=2)\n",
     "a mask of scores": "y = w * 2\ny.data.masked_fill_(w > 2, float('-inf'))\ny = y.softmax(0) ** 2\n",
+    "one element, to which no gradient comes": "y = w.exp()\nz = y * torch.tensor([0.0, 1.0, 1.0])\ny.data[0] = 7.0\ny = z\n",
+    "elements that another branch was taken for": "y = w.exp()\nz = torch.where(w > 0, y, w)\ny.data[1] = 7.0\ny = z\n",
+    "a row whose product is not used": "a = torch.ones(3, 3)\nz = a @ w\na.data[0].mul_(2)\ny = z[1:]\n",
+    "a factor under no_grad, and a weight of zero": (
+        "y = w * 2\nwith torch.no_grad():\n    y *= 3\ny = y * 0 + w\n"
+    ),
+    "a factor under no_grad where an activation passes nothing on": (
+        "y = -w.abs() - 1\nwith torch.no_grad():\n    y *= 3\ny = torch.relu(y) + w\n"
+    ),
+    "one element under no_grad that is masked later": (
+        "y = w * 2\nwith torch.no_grad():\n    y[0] *= 3\ny = y * torch.tensor([0.0, 1.0, 1.0])\n"
+    ),
+    "an earlier reader has the right gradient": (
+        "y = w * 2\nz = y + 1\nwith torch.no_grad():\n    y *= 3\ny = z + y * 0\n"
+    ),
+    "each of several steps, with a weight of zero": (
+        "for _ in range(300):\n    y = w * 2\n    with torch.no_grad():\n        y *= 3\n    (y * 0 + w).sum().backward()\ny = w * 2\n"
+    ),
     "a mask of scores under no_grad": "y = w * 2\nwith torch.no_grad():\n    y[w > 2] = -1e9\ny = y.softmax(0) ** 2\n",
 }
 HARMFUL = {
@@ -36,6 +54,39 @@ HARMFUL = {
     "a factor that only the value feels": ("y = w * 2\ny.data.mul_(3)\n", "GS105"),
     "something learned, under no_grad": ("y = w * 2\nwith torch.no_grad():\n    y.sub_(y.mean())\n", "GS105"),
     "a mask of values": ("y = w * 2\ny.data.masked_fill_(w > 2, 0.0)\n", "GS105"),
+    "a sign that an activation looks at": ("y = torch.relu(w)\ny.data.mul_(-1)\n", "GS104"),
+    "one element, to which a gradient comes": (
+        "y = w.exp()\nz = y * torch.tensor([0.0, 1.0, 1.0])\ny.data[1] = 7.0\ny = z\n",
+        "GS104",
+    ),
+    "a row whose product is used": (
+        "a = torch.ones(3, 3)\nz = a @ w\na.data[1].mul_(2)\ny = z[1:]\n",
+        "GS104",
+    ),
+    "a later reader takes away what an earlier one gave": (
+        "y = w * 2\nz = y.clone()\nwith torch.no_grad():\n    y *= 3\ny = z - y\n",
+        "GS105",
+    ),
+    "a view that was made before": (
+        "y = w * 2\nv = y[1:]\nwith torch.no_grad():\n    y *= 3\ny = v.sin()\n",
+        "GS105",
+    ),
+    "a view that is made afterwards": (
+        "y = w * 2\nwith torch.no_grad():\n    y *= 3\ny = y[1:].sin()\n",
+        "GS105",
+    ),
+    "one element under no_grad that is read later": (
+        "y = w * 2\nwith torch.no_grad():\n    y[0] *= 3\ny = y * torch.tensor([1.0, 1.0, 0.0])\n",
+        "GS105",
+    ),
+    "one step of several": (
+        "for step in range(300):\n    y = w * 2\n    with torch.no_grad():\n        y *= 3\n    (y * (step == 299) + w).sum().backward()\ny = w * 2\n",
+        "GS105",
+    ),
+    "an alias that takes the loss away": (
+        "y = w * 2\nz = y.detach()\nz.mul_(3)\ny = (y - z) ** 2\n",
+        "GS107",
+    ),
     "a factor under no_grad": ("y = w * 2\nwith torch.no_grad():\n    y *= 3\n", "GS105"),
 }
 

@@ -140,6 +140,48 @@ def test_checkpointed_parts_are_not_run_by_the_audit(standby: Standby, tmp_path:
     assert isinstance(outcome, Observed)
 
 
+CHECKPOINTED = "import torch\nfrom torch import nn\nfrom torch.utils.checkpoint import checkpoint\ntorch.manual_seed(0)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        # The second time the block finds another number: 4.5 for 3.0.
+        (
+            (
+                "w = torch.full((3,), 2.0, requires_grad=True)\nseen = torch.ones(3)\ndef part(x):\n    seen.add_(1)\n"
+                "    return x * seen\ncheckpoint(part, w * 1.5, use_reentrant=False).sum().backward()\nassert w.grad[0] == 4.5\n"
+            ),
+            [("GS104", 8)],
+        ),
+        (
+            (
+                "v = torch.ones(3, requires_grad=True)\nopt = torch.optim.SGD([v], lr=0.5)\n"
+                "y = checkpoint(lambda x: x * v, torch.ones(3, requires_grad=True) * 2, use_reentrant=False)\n"
+                "v.grad = torch.ones(3)\nopt.step()\ny.sum().backward()\n"
+            ),
+            [("GS106", 9)],
+        ),
+        # What the block writes is the same each time, statistics have no part in the gradient, and a step comes afterwards.
+        (
+            (
+                "kept = torch.zeros(4, 3)\nnet = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3), nn.Dropout(0.5))\n"
+                "def part(x):\n    h = net(x)\n    h.relu_()\n    kept.copy_(h.detach())\n    return h * kept * h\n"
+                "x, opt = torch.randn(4, 3, requires_grad=True), torch.optim.SGD(net.parameters(), lr=0.1)\n"
+                "for _ in range(3):\n    y = checkpoint(part, checkpoint(part, x, use_reentrant=False), use_reentrant=False)\n"
+                "    opt.zero_grad()\n    y.sum().backward()\n    opt.step()\n"
+            ),
+            [],
+        ),
+    ],
+    ids=["a count that the block reads", "a step before the block runs again", "the same numbers each time"],
+)
+def test_a_checkpointed_block_that_computes_something_else_the_second_time_is_seen(
+    standby: Standby, tmp_path: Path, text: str, found: list[tuple[str, int]]
+) -> None:
+    assert codes(run(standby, CHECKPOINTED + text, tmp_path)) == found
+
+
 def test_mapped_classes_stay_classes(standby: Standby, tmp_path: Path) -> None:
     text = (
         "import torch\nfrom torch import nn\n"

@@ -108,6 +108,24 @@ out = nn.ReLU(inplace=True)(z)
 more = out * 2
 """,
     """
+w = torch.ones(3, requires_grad=True)
+average = w.detach()
+w.data = w.data * 2
+with torch.no_grad():
+    average.mul_(0.9).add_(w, alpha=0.1)
+""",
+    """
+table = torch.ones(3, 3, requires_grad=True) * 2
+_, last = table.split([1, 2])
+table.relu_()
+layer = nn.Linear(3, 3)
+def run(x):
+    return layer(x)
+res = run(table)
+both = last + last.clone()
+state = run(res)
+""",
+    """
 mean = torch.ones(3, requires_grad=True) * 2
 a = torch.normal(mean=mean)
 b = torch.normal(mean, 1.0)

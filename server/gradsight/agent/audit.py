@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from gradsight.agent.arrivals import looks_at
 from gradsight.agent.definitions import named_elsewhere, step_named
 from gradsight.agent.faults import Fault, FaultStep, Kind, calls_of, inside_library
 from gradsight.agent.graph import (
@@ -43,6 +44,13 @@ class Clash:
     found: int
     storage: int = 0
     """The identity of the overwritten memory."""
+    saved: torch.Tensor | None = None
+
+    def is_looked_at(self, gradients: Sequence[Any]) -> bool:
+        """Whether the node makes other gradients of these where what it saved is another."""
+        # An imprint is all that is known of a write by NumPy, and not where it wrote.
+        areas = [None if write.imprint is not None else write.geometry for write in self.writes]
+        return self.saved is None or looks_at(self.node, gradients, self.saved, areas)
 
 
 def find_refused(nodes: Sequence[Node], log: OpLog, message: str) -> list[Clash]:
@@ -138,6 +146,7 @@ def find_silent(nodes: Sequence[Node], log: OpLog) -> list[Clash]:
                         version,
                         version,
                         storage_key(saved.data),
+                        saved.data,
                     )
                 )
     return clashes

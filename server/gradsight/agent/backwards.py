@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from gradsight.agent import audit
-from gradsight.agent.arrivals import Arrival
+from gradsight.agent.arrivals import Arrival, Passage
 from gradsight.agent.caught import CaughtErrors, text_of_error
 from gradsight.agent.cuts import BackwardReach, reach_of, zero_path_fault
 from gradsight.agent.definitions import caches, decorator_of
-from gradsight.agent.dirty_values import mark_faults
+from gradsight.agent.dirty_values import UNRECORDED, mark_faults
 from gradsight.agent.faults import Fault, Kind, Ledger, quietly, step_at
 from gradsight.agent.finished import FinishedBackwards, shows_all_it_saved
 from gradsight.agent.graph import (
@@ -166,11 +166,12 @@ class Backwards:
             self.pause_ends()
         self.situation.library_step = 0
         with untracked():
-            nodes, reach, is_exact, expected = self._before(roots, args, kwargs, stack) or (
+            nodes, reach, is_exact, expected, heard = self._before(roots, args, kwargs, stack) or (
                 [],
                 None,
                 False,
                 [],
+                {},
             )
         self.situation.backwards_running += 1
         outer, self.situation.backward_stack = self.situation.backward_stack, stack
@@ -191,12 +192,16 @@ class Backwards:
             self.situation.backwards_running -= 1
             self.situation.backward_stack = outer
             self.situation.stack = None
+            for passages in heard.values():
+                for passage in passages:
+                    passage.end()
         with untracked():
             if self.finished is not None:
                 inputs = args[3] if len(args) > 3 else ()
                 self.finished.note(stack, leading_to(inputs, nodes) if inputs else nodes, is_exact)
             self._judge(expected, nodes, is_finished=True)
-            self._after(result, roots, nodes, reach, args, kwargs, stack)
+            unfelt = {bit for bit, passages in heard.items() if not any(each.came for each in passages)}
+            self._after(result, roots, nodes, reach, args, kwargs, stack, unfelt)
         for follow in self.after:
             follow()
         return result
@@ -204,12 +209,12 @@ class Backwards:
     @quietly
     def _before(
         self, roots: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any], stack: Stack
-    ) -> tuple[list[Node], BackwardReach | None, bool, list[ExpectedFault]]:
-        """The graph, who is reached, whether everything that was saved is as it was, and the faults if it is not."""
+    ) -> tuple[list[Node], BackwardReach | None, bool, list[ExpectedFault], dict[int, list[Passage]]]:
+        """The graph, who is reached, whether everything that was saved is as it was, the faults if it is not, and who listens."""
         if self.on_roots is not None:
             self.on_roots(roots, stack)
         if self.shadow is None or self.training is None:
-            return [], None, False, []
+            return [], None, False, [], {}
         nodes = walk(roots)
         accumulates = bool(kwargs.get("accumulate_grad", True))
         inputs = args[3] if len(args) > 3 else ()
@@ -223,14 +228,29 @@ class Backwards:
             name_leaves(self.shadow)
         clashes = audit.find_silent(nodes, self.log) if not inputs or self.finished is not None else []
         found = [
-            (clash.node, audit.fault_of(clash, stack, "", self._parameter_of))
+            (clash, audit.fault_of(clash, stack, "", self._parameter_of))
             for clash in (clashes if not inputs else ())
         ]
-        expected = [ExpectedFault(fault, node, Arrival(node)) for node, fault in found if fault is not None]
+        heard = self._listen_for(reach, nodes) if accumulates else {}
+        expected = [
+            ExpectedFault(fault, clash.node, Arrival(clash.node, clash.is_looked_at))
+            for clash, fault in found
+            if fault is not None
+        ]
         is_exact = self.finished is not None and not clashes and shows_all_it_saved(nodes)
         if accumulates and self.on_graph is not None:
             self.on_graph(nodes, reach)
-        return nodes, reach, is_exact, expected
+        return nodes, reach, is_exact, expected, heard
+
+    def _listen_for(self, reach: BackwardReach, nodes: list[Node]) -> dict[int, list[Passage]]:
+        """Listeners for the writes that autograd did not record and that this loss has read, by the bits of their events."""
+        assert self.shadow is not None
+        heard = {}
+        for event in self.shadow.events_in(reach.events) if reach.events else ():
+            passages = event.reads.listen(nodes) if event.kind in UNRECORDED else None
+            if passages is not None:
+                heard[event.bit] = passages
+        return heard
 
     @quietly
     def _judge(self, expected: list[ExpectedFault], nodes: list[Node], is_finished: bool) -> None:
@@ -250,6 +270,7 @@ class Backwards:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         stack: Stack,
+        unfelt: set[int],
     ) -> None:
         self.count += 1
         retains = bool(args[1]) if len(args) > 1 else False
@@ -266,7 +287,7 @@ class Backwards:
         if accumulates:
             trained = self.training.trained_by(reach)
             for fault in mark_faults(
-                reach, nodes, self.shadow, trained, self.training.managed, self._is_done
+                reach, nodes, self.shadow, trained, self.training.managed, self._is_done, unfelt
             ):
                 # What was saved and overwritten behind torch's back is the worse half of the same story.
                 if not self.ledger.has("saved-changed-silently", fault.place):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 from gradsight.agent.cuts import FAULT_OF_CUT, BackwardReach, cut_place, name_list
 from gradsight.agent.faults import Fault, Kind, step_at
@@ -18,6 +18,9 @@ _DIRTY: dict[str, Kind] = {
     "dirty-no-grad": "graph-written-without-grad",
     "dirty-numpy": "alias-read-after-write",
 }
+UNRECORDED = frozenset(kind for kind, fault in _DIRTY.items() if fault == "graph-written-without-grad")
+"""Writes to what is known to be of the graph: they are harmless where no gradient comes.  Who writes through an alias did not
+want the graph's value changed, and a gradient of zero may be the harm."""
 _ALIASES = {
     "dirty-alias": "a detached alias",
     "dirty-data": "`.data`",
@@ -32,15 +35,17 @@ def mark_faults(
     trained: Mask,
     managed: Mask,
     is_done: Callable[[int], bool],
+    unfelt: Container[int] = (),
 ) -> list[Fault]:
     """The faults of the marks that reached this loss; `is_done` knows the nodes of earlier backwards.
 
-    `trained` are the leaves that somebody trains, `managed` those that an optimizer has.
+    `trained` are the leaves that somebody trains, `managed` those that an optimizer has.  `unfelt` are the bits of writes
+    whose readers handed no gradient on.
     """
     faults = []
     dirty: dict[tuple[str, int], list[Divergence]] = {}
     for event in shadow.events_in(reach.events):
-        if not event.stack:
+        if not event.stack or event.bit in unfelt:
             continue
         if event.kind in _DIRTY:
             dirty.setdefault((event.kind, id(event.stack[0].code)), []).append(event)

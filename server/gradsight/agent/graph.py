@@ -68,6 +68,16 @@ def overlaps(left: Geometry, right: Geometry) -> bool:
         return bool(mask.as_strided(right.shape, right.strides, right.offset).any())
 
 
+def covered(area: Geometry, view: Geometry) -> torch.Tensor | None:
+    """Which elements of a view lie in an area of its storage; None where that is not to be had."""
+    size = max(_box(area)[1], _box(view)[1])
+    if area.item_size != view.item_size or 0 in area.shape or size > 1 << 26:
+        return None
+    mask = torch.zeros(size, dtype=torch.bool)
+    mask.as_strided(area.shape, area.strides, area.offset).fill_(True)
+    return mask.as_strided(view.shape, view.strides, view.offset)
+
+
 def _box(view: Geometry) -> tuple[int, int]:
     reach = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides))
     return view.offset, view.offset + 1 + reach

@@ -16,7 +16,9 @@ import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 from torch.nn.parameter import is_lazy
 
+from gradsight.agent.dirty_reads import DirtyReads, DirtyWrite
 from gradsight.agent.graph import Geometry, geometry_of, overlaps, storage_key
+from gradsight.agent.numbering import next_number
 from gradsight.agent.sites import Stack
 
 _KEPT_STORAGES = 20_000
@@ -43,6 +45,8 @@ class Divergence:
     Of a new leaf: the leaf."""
     sources: set[int] = field(default_factory=set)
     """Of a constant gradient: the storages it was taken with respect to."""
+    reads: DirtyReads = field(default_factory=DirtyReads)
+    """Of a write that autograd did not record: who read the graph tensor afterwards."""
 
 
 @dataclass
@@ -71,7 +75,7 @@ class _Entry:
         # The latest cut that made a detached alias of this storage; it counts for the alias, not for the graph tensor.
         self.alias_events: Mask = 0
         # Writes that autograd did not record, seen only by those who read the graph tensor afterwards.
-        self.dirty: list[tuple[Divergence, Geometry]] = []
+        self.dirty: list[tuple[Divergence, DirtyWrite]] = []
         # The leaves that autograd still reaches from the graph tensor of this storage.
         self.live: Mask = 0
         self.is_leaf = False
@@ -149,8 +153,9 @@ class Shadow:
         if entry.dirty and not views and not is_leaf:
             here = geometry_of(tensor)
             for event, written in entry.dirty:
-                if overlaps(here, written):
+                if overlaps(here, written.geometry):
                     events |= 1 << event.bit
+                    event.reads.note(tensor, here, written)
         return entry.deps, entry.live, events
 
     def _adopt(self, tensor: torch.Tensor) -> tuple[Mask, Mask, Mask]:
@@ -193,14 +198,15 @@ class Shadow:
         """Notes that a graph value was changed without autograd knowing."""
         entry = self._entries.get(storage_key(tensor))
         if entry is not None and len(entry.dirty) < _MOST_DIRTY:
-            entry.dirty.append((event, geometry_of(tensor)))
+            entry.dirty.append((event, DirtyWrite(next_number(), geometry_of(tensor))))
 
     def soil_memory(self, key: int, geometry: Geometry, stack: Stack) -> None:
         """Notes that NumPy changed these elements of a storage; it matters when a graph value lies there."""
         if self._holds_graph_value(key):
             entry = self._entries[key]
             if len(entry.dirty) < _MOST_DIRTY:
-                entry.dirty.append((self.event("dirty-numpy", "numpy", stack, 0), geometry))
+                event = self.event("dirty-numpy", "numpy", stack, 0)
+                entry.dirty.append((event, DirtyWrite(next_number(), geometry)))
 
     def is_tracked(self, tensor: torch.Tensor) -> bool:
         """Whether this storage holds a value of the graph, or a leaf of it."""

@@ -2,7 +2,8 @@
 
 Whoever installs `saved_tensors_hooks` (a user, `save_on_cpu`, a checkpoint) gets what it asked for; each pack is noted with
 its time, and at unpack the write log says whether the tensor that is handed back was overwritten since.  A checkpoint
-packs a second time while it computes its block again, and hands back what it packed then.
+packs a second time while it computes its block again, and hands back what it packed then: where that is memory which was
+saved the first time, with other numbers in it, the block has changed what it computes with.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ import weakref
 from typing import Any, NamedTuple
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from gradsight.agent.audit import Clash, fault_of
+from gradsight.agent.changes import LARGEST_COMPARED
 from gradsight.agent.faults import Ledger, quietly
-from gradsight.agent.graph import geometry_of, overlaps, storage_key, untracked
+from gradsight.agent.graph import checksum_of, geometry_of, overlaps, storage_key, untracked
 from gradsight.agent.oplog import Operation, OpLog
 from gradsight.agent.recorder import Situation
 from gradsight.agent.sites import Stack, capture
@@ -32,6 +35,14 @@ class _Packed(NamedTuple):
     stack: Stack
     storage: int
     """The memory of the tensor that was saved."""
+    memory: StorageWeakRef | None = None
+    """Keeps the name of that memory from being given to another."""
+    checksum: int = 0
+
+    def has_changed(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor that comes back lies in the memory that was saved, which has other numbers now."""
+        is_same = self.memory is not None and storage_key(tensor) == self.storage
+        return is_same and bool(self.checksum) and checksum_of(tensor) != self.checksum
 
 
 class _Again(NamedTuple):
@@ -68,9 +79,15 @@ class UserHooks:
     def _pack(self, pack_hook: Any, tensor: torch.Tensor) -> _Packed:
         value = pack_hook(tensor)
         stack = capture(2)
+        storage = storage_key(tensor)
         if isinstance(value, torch.Tensor):
             self._hand_on(value, stack)
-        return _Packed(value, self.log.clock, stack, storage_key(tensor))
+            return _Packed(value, self.log.clock, stack, storage)
+        memory, checksum = None, 0
+        if storage and tensor.numel() <= LARGEST_COMPARED:
+            with untracked():
+                memory, checksum = StorageWeakRef(tensor.untyped_storage()), checksum_of(tensor)
+        return _Packed(value, self.log.clock, stack, storage, memory, checksum)
 
     def _hand_on(self, tensor: torch.Tensor, stack: Stack) -> None:
         if len(self._handed_on) >= _MOST_NOTED:
@@ -99,7 +116,9 @@ class UserHooks:
         ):
             return
         again = self._handed_on.get(id(tensor))
-        if again is not None and again.tensor() is tensor:
+        if packed.has_changed(tensor):
+            since, until, stack = packed.clock, self.log.clock, packed.stack
+        elif again is not None and again.tensor() is tensor:
             since, until, stack = again.clock, self.log.clock, again.stack
         elif storage_key(tensor) == packed.storage:
             since, until, stack = packed.clock, before, packed.stack

@@ -15,12 +15,14 @@ from gradsight.model.sites import Unit
 from gradsight.model.source import Span
 
 MOST_REPAIRS = 12
+MOST_BROKEN_PIECES = 24
 _OPENER = re.compile(r"^\s*(if|for|while|with|try|else|elif|except|finally|def|class|async|match|case)\b.*$")
 
 
 # A blank line and then, in the first column, what only a definition begins with.  Inside a string of several lines it
 # can mean something else; the pieces on both sides of such a place do not parse by themselves.
 _BOUNDARY = re.compile(r"\n\n(?=def |class |async def |@)")
+_UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _LINE_IN_MESSAGE = re.compile(r"(?<=\bline )\d+")
 _BLOCK = 4096
 
@@ -59,11 +61,12 @@ def parse_text(path: str, text: str) -> Parsed:
     is the same whether the text was parsed before or not.
     """
     text = _with_line_feeds(text)
-    tree, problem = _parse(text)
+    tree, _ = _parse(text)
     if tree is not None:
         return Parsed(split_units(path, text, tree), [])
-    if problem is not None and "\0" in text:
-        return Parsed([], [problem])
+    odd = _UNREADABLE.search(text)
+    if odd is not None:
+        return _parse_readable(path, text, odd.start())
     pieces = _pieces(text)
     trees = [_parse(piece.text)[0] for piece in pieces]
     first, last = _window_of(pieces, trees)
@@ -76,6 +79,17 @@ def parse_text(path: str, text: str) -> Parsed:
         for unit in _units_of(path, piece, tree)
     ]
     return Parsed([*head, *inside.units, *tail], inside.problems, inside.window)
+
+
+def _parse_readable(path: str, text: str, place: int) -> Parsed:
+    """What can be read of a text that has characters which no source can have, the first of them at a place."""
+    parsed = parse_text(path, _UNREADABLE.sub(" ", text))
+    line, column = text.count("\n", 0, place) + 1, place - (text.rfind("\n", 0, place) + 1)
+    what = "a null character" if text[place] == "\0" else "half of a character"
+    problem = SyntaxProblem(f"the text has {what}", Span(line, column, line, column + 1))
+    for unit in parsed.units:
+        unit.repaired = True
+    return Parsed(parsed.units, [problem, *parsed.problems], (1, text.count("\n") + 1))
 
 
 def reparse(path: str, text: str, old_text: str, old_units: list[Unit], window: Window | None) -> Parsed:
@@ -115,7 +129,7 @@ def _reparse_broken(
     pieces = _pieces(text)
     begun = {unit.start for unit in head} | {unit.start + shift for unit in tail}
     sound = all(piece.start in begun or middle.start <= piece.start <= middle.end + 1 for piece in pieces[1:])
-    if not sound or "\0" in text:
+    if not sound or _UNREADABLE.search(text):
         parsed = parse_text(path, text)
         units, _ = _same_texts(parsed.units, [*head, *gone, *tail])
         return Parsed(units, parsed.problems, parsed.window)
@@ -147,11 +161,29 @@ def _parse_window(path: str, window: Piece) -> Parsed:
     if tree is not None or problem is None:
         return Parsed(_units_of(path, window, tree), [])
     told = _moved(problem, window.start - 1)
-    tree, touched = _repair(window.text, problem)
-    units = _units_of(path, window, tree)
+    return Parsed(_repaired(path, window, problem) or _piecewise(path, window), [told], lines)
+
+
+def _repaired(path: str, piece: Piece, problem: SyntaxProblem) -> list[Unit]:
+    tree, touched = _repair(piece.text, problem)
+    units = _units_of(path, piece, tree)
     for unit in units:
-        unit.repaired = any(unit.start <= line + window.start - 1 <= unit.end for line in touched)
-    return Parsed(units, [told], lines)
+        unit.repaired = any(unit.start <= line + piece.start - 1 <= unit.end for line in touched)
+    return units
+
+
+def _piecewise(path: str, window: Piece) -> list[Unit]:
+    """What is broken in more places than are repaired: each of its pieces for itself, the first ones of those with breaks."""
+    units, breaks = [], 0
+    for piece in _pieces(window.text):
+        moved = Piece(window.start + piece.start - 1, piece.text)
+        tree, problem = _parse(piece.text)
+        if tree is not None:
+            units += _units_of(path, moved, tree)
+        elif problem is not None and breaks < MOST_BROKEN_PIECES:
+            breaks += 1
+            units += _repaired(path, moved, problem)
+    return units
 
 
 def _moved(problem: SyntaxProblem, lines: int) -> SyntaxProblem:
@@ -162,7 +194,7 @@ def _moved(problem: SyntaxProblem, lines: int) -> SyntaxProblem:
 
 
 def _is_hopeless(text: str, problem: SyntaxProblem) -> bool:
-    return "\0" in text or problem.message.startswith("the text is nested")
+    return problem.message.startswith("the text is nested")
 
 
 def _pieces(text: str) -> list[Piece]:
@@ -367,8 +399,14 @@ def _repair(text: str, problem: SyntaxProblem) -> tuple[ast.Module | None, set[i
             line -= 1
         if line in touched:
             return None, touched
+        repeated = lines[line - 1]
         touched.add(line)
         _blank(lines, line - 1, problem.message)
+        # What is said again and again is wrong again and again.
+        while repeated.strip() and line < len(lines) and lines[line] == repeated:
+            line += 1
+            touched.add(line)
+            lines[line - 1] = ""
         tree, following = _parse("\n".join(lines))
         if tree is not None:
             return tree, touched

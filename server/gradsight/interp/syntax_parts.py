@@ -22,6 +22,7 @@ PLAIN: dict[str, frozenset[str]] = {
     "TypeAlias": frozenset(),
 }
 """The same for nodes whose fields are called like others and hold something else."""
+PLACE = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 _holding: dict[type, tuple[str, ...]] = {}
 
 
@@ -99,3 +100,23 @@ def fields_with_nodes(kind: type[ast.AST]) -> tuple[str, ...]:
     """The fields of a class of nodes that can hold nodes, in their order."""
     plain = PLAIN.get(kind.__name__, WITHOUT_NODES)
     return tuple(name for name in kind._fields if name not in plain)
+
+
+def expression_in(text: str, node: ast.AST) -> ast.expr | None:
+    """The expression that a text is, all of it at the place of a node, which keeps it; None where it is none."""
+    known: dict[str, ast.expr | None] = node.__dict__.setdefault("expressions in texts", {})
+    if text not in known:
+        known[text] = _expression_at(
+            text, {name: getattr(node, name) for name in PLACE if hasattr(node, name)}
+        )
+    return known[text]
+
+
+def _expression_at(text: str, place: dict[str, int]) -> ast.expr | None:
+    try:
+        expression = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    for part in syntax_parts(expression):
+        part.__dict__.update(place)
+    return expression

@@ -88,6 +88,9 @@ class EditorConversation(LanguageServerProtocol):
             self._begin(identity, data.get("params"))
             return
         data.setdefault("params", None)
+        if method == types.CANCEL_REQUEST and not _names_a_request(data["params"]):
+            log.warning("%s: names no request", method)
+            return
         try:
             message = self.structure_message(data)
         except JsonRpcException as problem:
@@ -167,6 +170,10 @@ class EditorConversation(LanguageServerProtocol):
     def lsp_exit(self, *args: Any) -> None:  # type: ignore[override]
         """Ends the process: 0 after a shutdown, 1 without."""
         self.on_exit(0 if self.is_shut_down else 1)
+
+
+def _names_a_request(params: object) -> bool:
+    return isinstance(params, dict) and isinstance(params.get("id"), (str, int))
 
 
 def settle(future: asyncio.Future[Any]) -> None:

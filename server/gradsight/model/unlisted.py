@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from gradsight.model.values import Module, Seq, Stream, Unknown, Value
 
 MOST_LISTED = 60
 """A longer list may have lost members when it was gone through."""
+
+_WIDE = re.compile(r"%[^a-zA-Z]*(\*|\d{4})")
+"""A place in a text that may be filled in with very much, or as wide as a value says."""
 
 
 def owners_of_rest(sources: Iterable[Value]) -> tuple[Module, ...]:
@@ -34,6 +38,8 @@ def is_whole(items: Seq) -> bool:
 def filled_in(pattern: str, given: Seq) -> Value:
     """`"%s.%s" % (prefix, name)`."""
     values = tuple(given.items)
+    if _WIDE.search(pattern):
+        return Unknown("text with something filled in", "text")
     if given.kind == "tuple" and is_whole(given) and all(isinstance(one, (str, int)) for one in values):
         try:
             return pattern % values

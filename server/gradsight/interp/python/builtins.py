@@ -10,6 +10,7 @@ from typing import Any
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.python.loops import ROUNDS_OF_A_LOOP
 from gradsight.interp.python.objects import Objects
+from gradsight.interp.syntax_parts import expression_in
 from gradsight.model.library_objects import RaisedObject
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import NO_CUTS, Tensor
@@ -40,6 +41,8 @@ from gradsight.model.values import (
 )
 
 MOST_RANGE = 10**6
+MOST_TEXT = 1_000
+"""Characters of a text that is evaluated."""
 TYPE_NAMES: dict[str, Any] = {
     "builtins.int": int, "builtins.float": float, "builtins.str": str, "builtins.bool": bool,
     "builtins.list": "list", "builtins.tuple": "tuple", "builtins.dict": "dict", "builtins.set": "set",
@@ -73,6 +76,15 @@ class Builtins(Objects):
         if len(args) == 1 and not kwargs and self.path.frame.function is None:
             self.names_executed(args[0], node)
         return None
+
+    def builtin_eval(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        """A text that is written out is an expression like any other; all of it stands where it is evaluated."""
+        text = args[0] if len(args) == 1 and not kwargs else None
+        expression = expression_in(text, node) if isinstance(text, str) and len(text) <= MOST_TEXT else None
+        if expression is None:
+            self.nn.escape(args, kwargs)
+            return Unknown("result of eval")
+        return self.language.evaluate(expression)
 
     def builtin_print(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         for value in args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradsight.interp.tensors.backward_faults import NEEDS_ONLY_SIGN, is_own_statistics, is_weak
 from gradsight.interp.tensors.regions import overlaps
 from gradsight.interp.tensors.training import Training
 from gradsight.model.sites import Site, Syntax
@@ -86,12 +87,17 @@ class Checkpoints(Training):
         nodes = nodes_inside(edge, outside)
         last = max((node.tick for node in nodes if node.saved), default=0)
         for node in nodes:
+            keeps_sign = node.op.lower() in NEEDS_ONLY_SIGN
             for saved in node.saved:
+                # In train mode the backward of a norm layer does not use its running statistics, which it updates itself.
+                if is_own_statistics(node, saved) or is_weak(node):
+                    continue
                 writes = [
                     write
                     for write in saved.storage.writes
                     if saved.epoch < write.epoch
                     and write.tick < last
+                    and not (keeps_sign and write.change == "scaled")
                     and overlaps(write.region, saved.region)
                 ]
                 if writes and saved.certain and saved.storage.content != saved.content:
