@@ -102,6 +102,7 @@ await look("proved", async () => {
   await window.notification(/GS101 confirmed/);
 });
 await look("proof-page", async () => {
+  await window.command("Notifications: Show Notifications");
   await press("Show Details").click();
   await preview("Last run");
   await window.clearNotifications();
@@ -124,7 +125,7 @@ await look("hover-after-run", async () => {
 });
 await look("log-after-run", async () => {
   await window.command("GradSight: Show Logs");
-  await page.locator(".part.panel .view-line", { hasText: "starting" }).first().waitFor();
+  await page.locator(".part.panel .view-line", { hasText: "confirmed" }).first().waitFor();
   await page.waitForTimeout(1000);
 });
 await look("graph", async () => {
@@ -198,6 +199,7 @@ if (another !== undefined) {
     await page.waitForTimeout(2500);
   });
   await look("another-details", async () => {
+    await window.command("Notifications: Show Notifications");
     await press("Show Details").click();
     await preview("Last run");
     await window.clearNotifications();

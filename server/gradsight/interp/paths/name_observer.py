@@ -65,7 +65,7 @@ class CallSighting:
 class Sighting:
     """One name at one moment."""
 
-    __slots__ = ("base", "escaped", "frame", "is_assigned", "is_recalled", "loops", "node", "records", "requires", "storage", "syntax", "tensor", "unit",
+    __slots__ = ("base", "escaped", "frame", "is_assigned", "is_recalled", "loops", "node", "records", "requires", "shape", "storage", "syntax", "tensor", "unit",
                  "version", "writes")  # fmt: skip
 
     def __init__(self, syntax: ast.AST, frame: Frame, tensor: Tensor, is_assigned: bool) -> None:
@@ -77,6 +77,7 @@ class Sighting:
         self.is_assigned = is_assigned
         self.requires: bool | Maybe = tensor.needs_grad()
         self.node: Node | None = tensor.node
+        self.shape = tensor.shape  # `t.squeeze_()` changes it
         self.base = tensor.base  # `detach_()` makes a view stand alone
         self.version = tensor.counter.version
         self.storage = tensor.storage  # `tensor.data = ...` gives a tensor other memory
@@ -121,6 +122,7 @@ class NameObserver:
         """Version counters that began at 0 when their tensor was made."""
         self.functions: set[Node] = set()
         """What `apply` of a custom Function recorded."""
+        self.changes_shapes: bool | None = None
         self.is_refused = False
         """Whether torch has refused a write, or Python a gradient that is None: it goes no further on this path."""
         self.places: Counted[Place] = Counted()
@@ -325,6 +327,16 @@ class NameObserver:
     def is_in_part_of_a_loop(self, sighting: Sighting) -> bool:
         """Whether it was seen in a loop of which rounds were left out."""
         return any(run not in self.finished for run, _ in sighting.loops)
+
+    def has_changing_shapes(self) -> bool:
+        """Whether a name has another shape from round to round of a loop of which rounds were left out."""
+        if self.changes_shapes is None:
+            self.changes_shapes = any(
+                len({sighting.shape for sighting in sightings}) > 1
+                and any(map(self.is_in_part_of_a_loop, sightings))
+                for sightings in self.sightings.values()
+            )
+        return self.changes_shapes
 
     def is_seen_too_early(self, sightings: list[Sighting]) -> bool:
         """Whether a name that rounds of a loop hand on to the next was seen in one of them, and others were left out."""

@@ -67,6 +67,10 @@ def numel(shape: Shape) -> int | None:
     return count
 
 
+RESHAPES_IN_PLACE = frozenset("squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
+"""Writes that change the shape of a tensor and none of its values."""
+
+
 def certainly_differ(one: Shape, other: Shape) -> bool:
     """Whether two shapes are known to be different."""
     if one is None or other is None:
