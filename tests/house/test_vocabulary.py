@@ -104,7 +104,9 @@ def test_code_in_messages_and_trails_is_marked_as_code() -> None:
 
 
 def test_an_operator_is_called_what_the_user_wrote() -> None:
-    program = "import torch\nw = torch.ones(3, requires_grad=True)\nloss = ({}).float().sum()\nloss.backward()\n"
+    program = (
+        "import torch\nw = torch.ones(3, requires_grad=True)\nloss = ({}).float().sum()\nloss.backward()\n"
+    )
     for code, name in (("w > 0.5", "w > 0.5"), ("torch.gt(w, 0.5)", "gt")):
         [finding] = analyze(Source("compared.py", program.format(code)), Settings()).findings
         assert finding.code == "GS205"

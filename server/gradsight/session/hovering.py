@@ -116,7 +116,9 @@ def word_cards(table: Table, word: naming.Word, text: str, calls: Sequence[CallC
     name = naming.torch_name(word, naming.imported_names(text))
     myth = _myth_of(word, name)
     said = [myth_card(word.name, myth)] if myth is not None else []
-    if calls or (name is not None and (word.is_called or word.receiver)):
+    # Of an attribute the sentences above say it all.
+    is_said = myth is not None and not word.is_called and not calls
+    if calls or (name is not None and not is_said and (word.is_called or word.receiver)):
         said += _facts_of(table, name or "", calls)
     return said
 
