@@ -256,7 +256,7 @@ def _linear(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     weight = bound.get("weight")
     if shape is None or not isinstance(weight, Tensor) or weight.shape is None:
         return None
-    return (*shape[:-1], weight.shape[0])
+    return (*shape[:-1], *weight.shape[:-1])
 
 
 def _embedding(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
