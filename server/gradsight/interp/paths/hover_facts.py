@@ -393,10 +393,10 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
 
 
 def _shape(observer: NameObserver, sighting: Sighting) -> str:
-    """The shape, where each size is known and rounds that were left out cannot have another."""
+    """The shape, where each size is known, and no rounds were left out that may have another."""
     shape = sighting.shape
     is_told = shape is not None and None not in shape and not sighting.escaped
-    return spelled(shape) if is_told and not observer.has_changing_shapes() else ""
+    return spelled(shape) if is_told and not observer.is_in_part_of_a_loop(sighting) else ""
 
 
 def _filled_at(gradient: Tensor, leaf: Tensor) -> Site | None:

@@ -122,7 +122,6 @@ class NameObserver:
         """Version counters that began at 0 when their tensor was made."""
         self.functions: set[Node] = set()
         """What `apply` of a custom Function recorded."""
-        self.changes_shapes: bool | None = None
         self.is_refused = False
         """Whether torch has refused a write, or Python a gradient that is None: it goes no further on this path."""
         self.places: Counted[Place] = Counted()
@@ -190,6 +189,9 @@ class NameObserver:
         sighting.escaped = self.handed_out.get(tensor.storage, "")
         sighting.is_recalled = self.is_read_again(syntax, frame)
         sighting.records = self.path.grad_mode and not self.path.inference
+        if self.unfinished:
+            # Lists that rounds fill are shorter here than they will be.
+            sighting.shape = None
         if len(known) < MOST_PER_NAME:
             known.append(sighting)
         else:
@@ -327,16 +329,6 @@ class NameObserver:
     def is_in_part_of_a_loop(self, sighting: Sighting) -> bool:
         """Whether it was seen in a loop of which rounds were left out."""
         return any(run not in self.finished for run, _ in sighting.loops)
-
-    def has_changing_shapes(self) -> bool:
-        """Whether a name has another shape from round to round of a loop of which rounds were left out."""
-        if self.changes_shapes is None:
-            self.changes_shapes = any(
-                len({sighting.shape for sighting in sightings}) > 1
-                and any(map(self.is_in_part_of_a_loop, sightings))
-                for sightings in self.sightings.values()
-            )
-        return self.changes_shapes
 
     def is_seen_too_early(self, sightings: list[Sighting]) -> bool:
         """Whether a name that rounds of a loop hand on to the next was seen in one of them, and others were left out."""

@@ -243,7 +243,7 @@ def _stack(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
 def _cat(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     items = _sequence(bound)
     shapes = [sizes(item.shape) for item in items.items if isinstance(item, Tensor)]
-    if not shapes:
+    if len({len(each) for each in shapes}) != 1:
         return None
     dim = whole(bound.get("dim", bound.get("axis", 0))) % len(shapes[0])
     lengths = [entry[dim] for entry in shapes]
