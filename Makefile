@@ -28,7 +28,7 @@ help:
 	@echo 'make test-live  watch a live Jupyter kernel, in an environment of its own'
 	@echo 'make test-nodes  watch a program on two nodes, which are network namespaces (as root)'
 	@echo 'make test-vscode  drive the packed extension in a real VS Code'
-	@echo 'make pictures   the same, and take the pictures of the manual from it'
+	@echo 'make pictures   the same, take the pictures of the manual from it, and every feature in three themes'
 	@echo 'make site       build the manual as a web site'
 	@echo 'make settings   write the settings of the editor from the server'"'"'s own model'
 	@echo 'make lint       check style, imports between packages, and formatting'
@@ -117,9 +117,10 @@ test-vscode: setup-python $(PACKING)
 	$(NODE) --test --test-concurrency=2 --test-reporter=spec --test-reporter-destination=stdout \
 	    --test-reporter=junit --test-reporter-destination=$(REPORTS)/vscode.xml tests/client_e2e/*.test.mjs
 
-# The pictures of the manual, as the tests take them, and the words in each.
+# The pictures of the manual, as the tests take them, and the words in each; then every feature in three themes.
 pictures:
 	GRADSIGHT_PICTURES=1 $(MAKE) test-vscode
+	$(NODE) tests/client_e2e/looks.mjs
 
 vscode: setup-python vsix
 	@$(NODE) tests/client_e2e/open.mjs

@@ -29,6 +29,7 @@ import {
 import type { Environments } from "./environments";
 import { type Graph, GraphPanel } from "./graph/panel";
 import { Pages } from "./pages";
+import { inspectPython } from "./python";
 import { SELECTOR, type Server } from "./server";
 import type { Status } from "./status";
 
@@ -198,11 +199,15 @@ export class Commands implements Disposable {
     if (extensions.getExtension("ms-python.python") !== undefined)
       return void commands.executeCommand("python.setInterpreter");
     const browse = "Browse…";
-    const known = [...new Set(await this.environments.candidates())];
-    const chosen = await window.showQuickPick([...known, browse], { title: "Select Interpreter for Runs" });
+    const asked = [...new Set(await this.environments.candidates())].map((path) => inspectPython(path));
+    const items = (await Promise.all(asked))
+      .filter((python) => python !== undefined)
+      .map(({ path, version: numbers }) => ({ label: path, description: `Python ${numbers.join(".")}` }));
+    const title = "Select Interpreter for Runs";
+    const chosen = await window.showQuickPick([...items, { label: browse, description: "" }], { title });
     const files =
-      chosen === browse ? await window.showOpenDialog({ title: "Python that has torch" }) : undefined;
-    const python = chosen === browse ? files?.[0]?.fsPath : chosen;
+      chosen?.label === browse ? await window.showOpenDialog({ title: "Python that has torch" }) : undefined;
+    const python = chosen?.label === browse ? files?.[0]?.fsPath : chosen?.label;
     if (python !== undefined)
       await workspace.getConfiguration("gradsight").update("interpreter", python, ConfigurationTarget.Global);
   }

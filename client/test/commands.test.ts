@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, test } from "node:test";
 import type { ExtensionContext } from "vscode";
 import { headlines } from "../src/commands";
@@ -363,8 +363,18 @@ test("shapes and gradients are offered once, after a run that saw some", async (
 });
 
 test("an interpreter is chosen in the setting where no extension chooses one", async () => {
-  await editor.run("gradsight.selectInterpreter");
-  assert.equal(editor.settings.get("gradsight.interpreter"), editor.picks[0]);
+  const python = writePython(join(emptyFolder(), "python"), "python 3.12");
+  editor.settings.set("gradsight.interpreter", python);
+  const path = process.env.PATH;
+  process.env.PATH = dirname(writePython(join(emptyFolder(), "python3"), "python 3.11"));
+  await editor.run("gradsight.selectInterpreter").finally(() => {
+    process.env.PATH = path;
+  });
+  // Names under which there is no interpreter are not offered.
+  const offered = editor.picks.map((item) => (item as { label: string }).label);
+  assert.deepEqual(offered, [python, "python3", "Browse…"]);
+  assert.equal((editor.picks[0] as { description: string }).description, "Python 3.12");
+  assert.equal(editor.settings.get("gradsight.interpreter"), python);
 });
 
 test("the lines that lead to the finding at the cursor are tinted", async () => {

@@ -35,6 +35,7 @@ class Observation:
     requires_grad: bool
     grad_fn: str
     version: int | None
+    shape: str
 
 
 @dataclass
@@ -56,7 +57,7 @@ def observe(tensor: torch.Tensor) -> Observation:
     function = tensor.grad_fn
     name = re.sub(r"Backward\d*$", "", function.name().rpartition("::")[2]) if function is not None else ""
     version = None if tensor.is_inference() else int(tensor._version)
-    return Observation(tensor.is_leaf, tensor.requires_grad, name, version)
+    return Observation(tensor.is_leaf, tensor.requires_grad, name, version, str([*tensor.shape]))
 
 
 class Watched(ast.NodeTransformer):
@@ -238,7 +239,7 @@ def compare(cards: Iterable[Card], seen: dict[Place, set[Observation]], lines: l
         text = lines[card.span.line - 1] if "." not in card.name else lines[card.span.end_line - 1]
         place = (card.span.line, len(text[:column].encode()))
         for observed in seen.get(place, ()):
-            for name in ("is_leaf", "requires_grad", "grad_fn", "version"):
+            for name in ("is_leaf", "requires_grad", "grad_fn", "version", "shape"):
                 claimed, true = getattr(card, name), getattr(observed, name)
                 if claimed is None or claimed == "":
                     continue

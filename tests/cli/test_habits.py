@@ -53,7 +53,7 @@ def test_a_finding_with_an_unsafe_fix_is_counted_too(
     (folder / "fine.py").write_text(unsafe)
     said = check(capsys, 1, "fine.py", "--output-format", "concise")
     assert "[*]" not in said
-    assert said.endswith("1 error in 1 file with torch, 1 fixable with `--unsafe`\n")
+    assert said.endswith("1 error in 1 file with torch, 1 fixable with `gradsight fix --unsafe`\n")
     said = check(capsys, 1, "--output-format", "concise")
     assert said.endswith(", 1 fixable with `gradsight fix`, 1 more with `--unsafe`\n")
     assert main(["fix", "--unsafe-fixes", "fine.py"]) == 0
@@ -148,6 +148,7 @@ def test_the_report_goes_to_a_file(folder: Path, capsys: pytest.CaptureFixture[s
 
 def test_files_are_excluded_by_the_call(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(capsys, 0, "--exclude", "broken.py").startswith("no findings")
+    assert check(capsys, 0, "--exclude", "broken.py,fine.py", "--show-files") == ""
     (folder / "pyproject.toml").write_text('[tool.gradsight]\nexclude = ["fine.py"]\n')
     assert check(capsys, 0, "--extend-exclude", "broken.py", "--show-files") == ""
     assert check(capsys, 0, "--show-files") == "broken.py\n"
@@ -220,6 +221,12 @@ def test_a_misspelt_option_is_answered_with_the_one_that_is_meant(
 ) -> None:
     assert main(["check", "--exit-zreo"]) == 2
     assert "no option --exit-zreo: did you mean --exit-zero?" in capsys.readouterr().err
+    assert main(["check", "--output-format", "jsn"]) == 2
+    assert "--output-format cannot be 'jsn': did you mean json?" in capsys.readouterr().err
+    assert main(["completions", "tcsh-like"]) == 2
+    assert "cannot be 'tcsh-like': choose from bash, zsh, fish" in capsys.readouterr().err
+    assert main(["check", "--select", "GS1O1"]) == 2
+    assert "did you mean GS101?" in capsys.readouterr().err
 
 
 def test_a_change_is_checked_again(folder: Path) -> None:

@@ -63,7 +63,7 @@ describe("a notebook", () => {
     const { window } = seen;
     await enter("y *= 2");
     const text = await window.hover(/saved for backward/);
-    assert.match(text, /saved for backward by\s+exp\s+in cell 1, line 4/);
+    assert.match(text, /saved for backward by\s+exp\s+in cell 2, line 4/);
     await window.picture("notebook-hover", { withHover: true });
     await window.page.locator(".monaco-hover a, .monaco-resizable-hover a", { hasText: "the save" }).click();
     await isIn("torch.exp(x)", 4);

@@ -103,6 +103,16 @@ def test_code_in_messages_and_trails_is_marked_as_code() -> None:
     assert not [text for text in sorted(texts) if BARE_CODE.search(CODE.sub("", text))]
 
 
+def test_an_operator_is_called_what_the_user_wrote() -> None:
+    program = (
+        "import torch\nw = torch.ones(3, requires_grad=True)\nloss = ({}).float().sum()\nloss.backward()\n"
+    )
+    for code, name in (("w > 0.5", "w > 0.5"), ("torch.gt(w, 0.5)", "gt")):
+        [finding] = analyze(Source("compared.py", program.format(code)), Settings()).findings
+        assert finding.code == "GS205"
+        assert finding.message.startswith(f"`{name}` has no gradient")
+
+
 def test_a_step_of_a_trail_is_short() -> None:
     texts = {step.message for finding in SAID for step in finding.related}
     assert not [text for text in sorted(texts) if len(text) > LONGEST_RELATED]

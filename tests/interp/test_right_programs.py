@@ -13,6 +13,19 @@ from gradsight.analysis import analyze
 from gradsight.model.source import Source
 
 RIGHT = {
+    "GS409 given other memory": """
+        import torch
+        w = torch.rand(3, requires_grad=True)
+        w.data = torch.rand(5)
+        w.grad = torch.zeros(5)
+    """,
+    "GS409 turned in place": """
+        import torch
+        w = torch.rand(2, 3)
+        w.t_()
+        w.requires_grad_()
+        w.grad = torch.zeros(3, 2)
+    """,
     "GS304 post hook": """
         import torch
         from torch import nn

@@ -29,6 +29,14 @@ q = x.data  # gradsight: ignore[GS104]
 """
 
 
+def test_an_attribute_is_explained_once(editor: Editor) -> None:
+    uri = editor.open("file:///h/attribute.py", TEXT)
+    editor.diagnostics(uri)
+    text = editor.hover(uri, TEXT.index("grad\nnames")) or ""
+    assert "the next backward *adds into the same tensor*" in text
+    assert "Tensor.grad" not in text
+
+
 @pytest.mark.parametrize(
     ("place", "words"),
     [
@@ -63,7 +71,10 @@ def test_what_is_not_torch_is_passed_over(editor: Editor, place: str) -> None:
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("x = torch.ones", ["a leaf, requires grad", "made on line 5", "never written in place"]),
+        (
+            "x = torch.ones",
+            ["shape [3]", "a leaf, requires grad", "made on line 5", "never written in place"],
+        ),
         ("y = x.clone", ["not a leaf, requires grad", "made by `clone` on line 6 (grad_fn Clone)"]),
         ("z = y.detach", ["a leaf, does not require grad", "a view of `y`"]),
         ("w = F.softmax", ["saved for backward by `softmax` on line 8", "grad_fn Softmax"]),

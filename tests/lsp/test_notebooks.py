@@ -41,6 +41,18 @@ def test_places_in_a_notebook_are_named_by_cell_and_line(editor: Editor) -> None
     close_book(editor, cells)
 
 
+def test_a_cell_is_named_by_its_number_among_all_cells(editor: Editor) -> None:
+    [asked] = editor.server["capabilities"]["notebookDocumentSync"]["notebookSelector"]
+    assert "cells" not in asked, (
+        "an editor would send code cells only, and count them differently from what it shows"
+    )
+    cells = open_book(editor, ["# A lesson", *CELLS], [1, 2, 2, 2])
+    [found] = editor.diagnostics(cells[3])
+    told = [step["message"] for step in found["relatedInformation"]]
+    assert [message.partition(": ")[0] for message in told] == ["cell 3, line 1", "cell 4, line 2"]
+    close_book(editor, cells)
+
+
 def test_a_finding_in_a_cell_that_was_not_run_yet_says_so(editor: Editor) -> None:
     cells = open_book(editor, CELLS)
     [found] = editor.diagnostics(cells[2])

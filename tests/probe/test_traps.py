@@ -54,7 +54,7 @@ def test_step_between_backwards_is_seen_in_every_implementation(
     assert codes(outcome) == [("GS106", 7)]
     (fault,) = outcome.report["faults"]
     assert fault["evidence"]["parameter"] == "net.2.weight"
-    assert "moves `net.2.weight`, which `addmm` saved (line 5)" in fault["message"]
+    assert "moves `net.2.weight`, which `net(torch.ones(2, 3))` saved (line 5)" in fault["message"]
     # Fused steps leave no version behind: torch computes on, with the wrong values.
     assert isinstance(outcome, Observed if "fused" in options else Raised)
 

@@ -80,10 +80,12 @@ def test_every_operator_of_the_table_has_a_card() -> None:
 def test_a_tensor_card_tells_leaf_maker_saver_and_writes() -> None:
     card = TensorCard(
         "y", Span(3, 0, 3, 1), is_leaf=False, requires_grad=True, made_by="exp", grad_fn="Exp", made_line=3,
-        view_of="base", version=2, saved=(SavedBy(3, "exp"),), writes=(5, 7),
+        view_of="base", shape="[3]", version=2, saved=(SavedBy(3, "exp"),), writes=(5, 7),
     )  # fmt: skip
     text = tensor_card(card)
+    assert "shape" not in tensor_card(card, has_run=True), "what the run saw says it"
     for word in (
+        "- shape [3]\n",
         "not a leaf, requires grad",
         "made by `exp` on line 3 (grad_fn Exp)",
         "view of `base`",

@@ -101,6 +101,16 @@ WINDOWS = {
         "def stream(t, rounds):\n    for _ in range(rounds):\n        yield t\n        t.add_(1)\n\n"
         "part = x * 3\npart[1:] *= 2\n*_, last = stream(part, 3)\nprint(last)\n"
     ),
+    "a shape that an arm changes": "part = x\nif x.sum() < 0:\n    part = x[:2]\nif x.mean() > 0:\n    print(part)\nprint(part)\n",
+    "a shape that grows in a loop": (
+        "part = x[:1]\nfor _ in range(30):\n    part = torch.cat([part, x[:1]])\n    print(part)\nprint(part, x)\n"
+    ),
+    "a shape that is changed in place": (
+        "row = torch.rand(1, 3)\nprint(row)\nrow.squeeze_(0)\nprint(row)\nrow.resize_(6)\nprint(row)\nrow.data = torch.rand(5)\nprint(row, x)\n"
+    ),
+    "a shape that a later iteration has": (
+        "for size in range(20):\n    part = torch.zeros(size + 1)\n    if size == 15:\n        part = part[:3]\n    print(part, x)\n"
+    ),
     "a view that is turned in place": "row = torch.stack([x, x])[1]\nrow.swapaxes_(0, 1)\nrow[torch.arange(2), 0] = 1.5\nprint(row)\n",
 }
 

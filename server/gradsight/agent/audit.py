@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,11 +25,12 @@ from gradsight.agent.graph import (
 )
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import NUMPY, LoggedWrite, Operation, OpLog, operator_label
-from gradsight.agent.sites import Stack, line_name, place_of, text_of
+from gradsight.agent.sites import SourceRange, Stack, line_name, place_of, text_of
 
 Named = Callable[[int], str]
 _MOST_WRITERS = 4
 _MOST_SAVERS = 3
+_LONGEST_SAVER = 26
 
 
 @dataclass(frozen=True)
@@ -221,10 +224,11 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
         saved_place = named_elsewhere(clash.maker.stack[0], operator_label(clash.maker.name)) or place_of(
             clash.maker.stack[0]
         )
-    what = f"{_part(clash.attribute)} of `{_operator_of(saver, clash.maker)}`"
+    saved_by = _as_written(_operator_of(saver, clash.maker), saved_place)
+    what = f"{_part(clash.attribute)} of `{saved_by}`"
     parameter = named(clash.storage) if named is not None and clash.storage and is_step else ""
     if parameter and "." not in clash.attribute:
-        what = f"`{parameter}`, which `{_operator_of(saver, clash.maker)}` saved"
+        what = f"`{parameter}`, which `{saved_by}` saved"
     where = f" ({line_name(saved_place)})" if saved_place is not None else ""
     silent = not clash.refusal
     on_context = clash.attribute.startswith("ctx.")
@@ -244,7 +248,7 @@ def fault_of(clash: Clash, needed: Stack, torch_message: str, named: Named | Non
     if clash.maker is not None:
         steps += step_named(
             "saved",
-            f"`{_operator_of(saver, clash.maker)}` saves {_own_part(clash.attribute)} here",
+            f"`{saved_by}` saves {_own_part(clash.attribute)} here",
             clash.maker.stack,
             operator_label(clash.maker.name),
         )
@@ -291,6 +295,22 @@ def _operator_of(saver: str, maker: Operation | None) -> str:
     if maker is not None and maker.name.replace("_", "").lower().endswith(saver.replace("_", "").lower()):
         return operator_label(maker.name).strip("_").removeprefix("native_")
     return saver.removeprefix("Native")
+
+
+def _as_written(operator: str, place: SourceRange | None) -> str:
+    """The operator as the user wrote it: `net(x)` for the `addmm` of a layer, `x * x` for a symbol, its name for a call of it."""
+    text = text_of(place) if place is not None else ""
+    if not text or operator.strip("_") in re.findall(r"\w+", text):
+        return operator
+    try:
+        # Where columns are not known the text is a whole statement, or a part of one.
+        written = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError):
+        return operator
+    if len(text) <= _LONGEST_SAVER:
+        return text
+    called = ast.unparse(written.func) if isinstance(written, ast.Call) else ""
+    return f"{called}(…)" if called and len(called) <= _LONGEST_SAVER else operator
 
 
 def _part(attribute: str) -> str:

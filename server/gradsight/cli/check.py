@@ -130,8 +130,8 @@ def run_once(args: argparse.Namespace) -> int:
     if args.hints:
         chosen["hints"] = True
     if args.exclude:
-        chosen["exclude"] = tuple(args.exclude)
-    planner = Planner(chosen, args.config, tuple(args.extend_exclude or ()))
+        chosen["exclude"] = _patterns(args.exclude)
+    planner = Planner(chosen, args.config, _patterns(args.extend_exclude or ()))
     try:
         tasks = list(planner.plan(args.paths or ["."], args.stdin_filename))
     except UsageProblem as problem:
@@ -339,6 +339,11 @@ def _size(path: str) -> int:
         return os.path.getsize(path)
     except OSError:
         return 0
+
+
+def _patterns(values: Iterable[str]) -> tuple[str, ...]:
+    """The patterns of an option that may be given several times, each time with several of them."""
+    return tuple(word.strip() for value in values for word in value.split(",") if word.strip())
 
 
 def _codes(values: list[str]) -> tuple[str, ...]:

@@ -69,6 +69,18 @@ class Parser(argparse.ArgumentParser):
             own = list(self._option_string_actions)
             near = get_close_matches(found.group(1).split("=")[0], own, n=1)
             message = f"no option {found.group(1)}{f': did you mean {near[0]}?' if near else ''}"
+        refused = re.search(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if refused is not None:
+            from difflib import get_close_matches
+
+            option, given, choices = (
+                refused[1].partition("/")[0],
+                refused[2],
+                re.findall(r"[\w-]+", refused[3]),
+            )
+            near = get_close_matches(given, choices, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"choose from {', '.join(choices)}"
+            message = f"{option} cannot be '{given}': {hint}"
         complain(f"{message} (options: {self.prog} --help)")
         self.exit(FAILED)
 

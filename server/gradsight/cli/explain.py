@@ -8,6 +8,7 @@ import sys
 
 from gradsight.cli.shell import CLEAN, fail
 from gradsight.rules import ALL, find
+from gradsight.session.configuration import nearest_of
 from gradsight.session.pages import page_markdown
 
 
@@ -39,10 +40,8 @@ def run(args: argparse.Namespace) -> int:
 
 def unknown_rule(word: str) -> str:
     """Say what was not found and what is nearest to it."""
-    from difflib import get_close_matches
-
     known = {name.lower(): name for rule in ALL for name in (rule.code, rule.name)}
-    nearest = get_close_matches(word.strip().lower(), known, n=3, cutoff=0.5)
+    nearest = nearest_of(word.strip().lower(), list(known), wanted=3, cutoff=0.5)
     hint = (
         f"did you mean {' or '.join(known[name] for name in nearest)}?" if nearest else "see: gradsight rules"
     )

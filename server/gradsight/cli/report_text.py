@@ -54,11 +54,10 @@ class Fixable:
     def __str__(self) -> str:
         if not self.is_tried:
             return ", `gradsight fix --diff` shows what can be fixed"
-        more = (
-            f"{len(self.unsafe)}{' more' if self.safe else ' fixable'} with `--unsafe`" if self.unsafe else ""
-        )
-        safe = f"{len(self.safe)} fixable with `gradsight fix`" if self.safe else ""
-        return "".join(f", {part}" for part in (safe, more) if part)
+        safe, unsafe = len(self.safe), len(self.unsafe)
+        more = f"{unsafe} more with `--unsafe`" if safe else f"{unsafe} fixable with `gradsight fix --unsafe`"
+        parts = (f"{safe} fixable with `gradsight fix`" if safe else "", more if unsafe else "")
+        return "".join(f", {part}" for part in parts if part)
 
 
 def fixable_findings(gathered: MergedResults, documents: Documents) -> Fixable:

@@ -91,6 +91,8 @@ class Claims:
             guards |= others
         alternatives = max(0, len(guards) - nested)
         names.setdefault("here", code_at(site))
+        if isinstance(site.node, (ast.BinOp, ast.Compare, ast.UnaryOp)):
+            names.setdefault("symbol", names["here"])
         context = "evidence" if is_evident else path.context
         self.events.append(Event(kind, site, trail, names, assumption, alternatives, context))
 

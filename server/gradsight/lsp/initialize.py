@@ -53,8 +53,9 @@ def capabilities(client: Client, commands: list[str]) -> dict[str, Any]:
             "workspaceDiagnostics": True,
         }
     if client.knows_notebooks:
+        # All cells, also those without code: a cell is named by its number among all of them.
         offered["notebookDocumentSync"] = {
-            "notebookSelector": [{"cells": [{"language": "python"}]}],
+            "notebookSelector": [{"notebook": "*"}],
             "save": True,
         }
     return offered

@@ -45,6 +45,8 @@ class TensorCard:
     view_of: str = ""
     grad_of: str = ""
     """The tensor whose `.grad` it is; it was made by the backward in `made_line`."""
+    shape: str = ""
+    """As torch prints it: `[8, 4]`."""
     version: int | None = None
     saved: tuple[SavedBy, ...] = ()
     writes: tuple[int, ...] = ()

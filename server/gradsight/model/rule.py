@@ -99,6 +99,11 @@ def named(event: Event, name: str, default: str = "it") -> str:
     return value if value == default else quoted(value)
 
 
+def operator_named(event: Event) -> str:
+    """The operator at the event's place as the user wrote it: `x > 0` for a symbol, its name for a call."""
+    return named(event, "symbol" if event.names.get("symbol") else "op")
+
+
 def quoted(code: str) -> str:
     """Code in backticks, cut where it is too long to be taken in at once; a phrase of ours stays as it is.
 

@@ -250,11 +250,11 @@ def _message(event: Event) -> str:
     if how == "argument":
         return f"this write also changes the caller's {name}, which is read after the call: clone it first"
     if how == "layer":
-        return f"this call overwrites {name} in place, and {name} is used again after it: clone it first"
+        return f"this call overwrites {name}, and {name} is used again after it: clone it first"
     if how == "kept":
         return "this layer works in place on a value that was stored before: the stored entry changes too"
     if how == "stored":
-        return f"this changes {alias or 'the stored data'} again each time an item is fetched: clone the item first"
+        return f"this changes {alias or 'the stored data'} each time an item is fetched: clone the item first"
     if how == "source":
         return f"{alias} shares memory with {name}: this write changes both, and {name} is read later"
     if how == "state":

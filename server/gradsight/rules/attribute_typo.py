@@ -88,7 +88,7 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     if event.names.get("of_module"):
         message = (
-            "a module has no flag `requires_grad`, so this freezes nothing: call `requires_grad_()` on it"
+            "a module has no `requires_grad` of its own, so this freezes nothing: call `requires_grad_()`"
         )
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.names.get("of_method"):

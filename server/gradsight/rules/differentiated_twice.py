@@ -125,9 +125,11 @@ from gradsight.model.torch_messages import alone
 def judge(event: Event) -> Finding | None:
     cls = text(event, "cls")
     if event.names.get("reason") == "once":
-        message = f"`{cls}.backward` is marked `once_differentiable`: this differentiates it a second time"
+        message = f"`{cls}.backward` is marked `once_differentiable`, so a second derivative raises: make it differentiable"
         return make_finding(event, RULE.code, RULE.name, message, "error")
-    message = f"{named(event, 'name')} has no graph in `{cls}.backward`: the second derivative misses it"
+    message = (
+        f"`{cls}.backward` uses {named(event, 'name')} without its graph, so the second derivative is wrong"
+    )
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -68,7 +68,9 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     target = named(event, "target", "the input")
-    message = f"the output does not depend on {target}, so `autograd.grad` raises"
+    message = (
+        f"the output does not depend on {target}, which raises: leave it out or pass `allow_unused=True`"
+    )
     if event.names.get("needs_none"):
         message = f"{target} does not require grad, so `autograd.grad` raises: call `requires_grad_()` before it is used"
     return make_finding(event, RULE.code, RULE.name, message, "error")

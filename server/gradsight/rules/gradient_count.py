@@ -168,10 +168,12 @@ def judge(event: Event) -> Finding | None:
         message = f"`{text(event, 'cls')}` has no `backward`, but its gradient is needed: define one"
         return make_finding(event, RULE.code, RULE.name, message, "error")
     if event.names.get("reason") == "number":
-        message = "`save_for_backward` takes tensors only: set a number as an attribute of `ctx`"
+        message = "`save_for_backward` takes tensors only: store other values on `ctx` itself"
         return make_finding(event, RULE.code, RULE.name, message, "error")
     if event.names.get("reason") == "dirty":
-        message = f"`{text(event, 'cls')}.forward` marks this as written and does not return it: return it"
+        message = (
+            f"`{text(event, 'cls')}.forward` calls `mark_dirty` on this but does not return it: return it"
+        )
         return make_finding(event, RULE.code, RULE.name, message, "error")
     if event.names.get("reason") == "instance":
         message = f"an instance of `{text(event, 'cls')}` is called, which torch refuses: make its methods static, and use `apply`"

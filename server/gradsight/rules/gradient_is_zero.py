@@ -85,7 +85,7 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, named
+from gradsight.model.rule import Rule, make_finding, named, operator_named
 
 if TYPE_CHECKING:
     from gradsight.fixes.draft import Drafts, FixCase
@@ -99,7 +99,7 @@ def judge(event: Event) -> Finding | None:
     if event.names.get("cut") != "zero":
         return None
     lost = f"{named(event, 'parameter', 'what comes before')} learns nothing{' from it' if event.names.get('partly') else ''}"
-    message = f"the gradient of {named(event, 'op')} is zero everywhere, so {lost}: use a smooth form"
+    message = f"the gradient of {operator_named(event)} is zero everywhere, so {lost}: use a smooth form"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

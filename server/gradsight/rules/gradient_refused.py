@@ -128,11 +128,9 @@ def _message(event: Event) -> str:
     if reason == "dtype":
         return f"{target} is {wanted} and this gradient is {given}: `.grad` must have the tensor's type"
     if reason == "number":
-        return (
-            f"{_GIVES.get(how, 'a gradient is')} the number `{given}` for {target}, and torch wants a tensor"
-        )
+        return f"{_GIVES.get(how, 'the gradient is')} the number `{given}` for {target}, but torch wants a tensor"
     if reason == "inputs":
-        return "`inputs=` is empty, so this backward has nothing to do, and torch refuses it"
+        return "`inputs=` is empty, so this `backward()` raises: name the tensors or drop it"
     if reason == "count":
         return f"`{how}` got {given} gradient{'' if given == '1' else 's'} for {wanted} output{'' if wanted == '1' else 's'}"
     if how == "hook":

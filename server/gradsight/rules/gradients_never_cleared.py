@@ -119,7 +119,9 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     message = "no `zero_grad()` in this loop: gradients add up from step to step"
     if event.kind == "gradients-left-by-step":
-        message = f"no `zero_grad()`: each call of `{event.names['method']}` adds to the gradients of the calls before"
+        message = (
+            f"no `zero_grad()`: each call of `{event.names['method']}` adds to the gradients of earlier calls"
+        )
     if event.names.get("in_closure"):
         message = "no `zero_grad()` in the closure: one `step()` adds up the gradients of all its calls"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

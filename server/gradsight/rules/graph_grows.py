@@ -68,9 +68,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = (
-        "`retain_graph=True` keeps the graphs of all earlier steps: detach what is carried over, then drop it"
-    )
+    message = "`retain_graph=True` keeps the graphs of all earlier steps: detach what is carried over instead"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -136,7 +136,9 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     if event.names.get("updates"):
-        message = f"{named(event, 'target')} records every update and is never differentiated: use `torch.no_grad()`"
+        message = (
+            f"{named(event, 'target')} records every update but is never differentiated: use `no_grad()`"
+        )
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     loss = text(event, "loss", "loss")
     cure = f"`{loss}.item()`" if loss.isidentifier() else "`.item()` or `.detach()`"

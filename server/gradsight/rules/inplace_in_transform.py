@@ -90,7 +90,7 @@ from gradsight.model.torch_messages import alone
 def judge(event: Event) -> Finding | None:
     write, name = named(event, "here", "this write"), text(event, "transform")
     if name == "vmap":
-        message = f"{write} writes a mapped value into a tensor that `vmap` does not map: use `zeros_like` of a mapped one"
+        message = f"{write} writes batched values into a tensor that `vmap` does not batch: create it with `zeros_like`"
     else:
         message = (
             f"{write} writes a tensor from outside the function, which `{name}` refuses: compute a new one"
@@ -104,7 +104,7 @@ RULE = Rule(
     ("written-in-transform",),
     judge,
     __doc__,
-    advice="make the tensor with `zeros_like` of a mapped one, or compute a new tensor",
+    advice="create the tensor with `zeros_like` of an input, or compute a new tensor",
     silences=("GS105", "GS107", "GS190"),
     is_bad_write=True,
     observed_as=("written-in-transform",),

@@ -83,7 +83,9 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'target', 'this iterator')} is already used up, so nothing is left here: make it a list"
+    message = (
+        f"{named(event, 'target', 'this iterator')} is an iterator that is already used up: make it a list"
+    )
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.names.get("refused") else "warning"
     )

@@ -93,7 +93,7 @@ from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, named, text
+from gradsight.model.rule import Rule, make_finding, named, operator_named, text
 from gradsight.model.torch_messages import NO_GRAPH, Cause
 
 if TYPE_CHECKING:
@@ -122,8 +122,8 @@ def _message(event: Event) -> str:
             f"{named(event, 'op')} returns None for {source}, so nothing before it learns: return a gradient"
         )
     if event.kind == "term-cut":
-        return f"{named(event, 'op')} has no gradient, so this term of the loss trains nothing: use a differentiable form"
-    return f"{named(event, 'op')} has no gradient, so nothing before it learns: use a differentiable form"
+        return f"{operator_named(event)} has no gradient, so this term of the loss trains nothing: use a differentiable form"
+    return f"{operator_named(event)} has no gradient, so nothing before it learns: use a differentiable form"
 
 
 def fix(case: FixCase) -> Drafts:

@@ -110,7 +110,7 @@ def judge(event: Event) -> Finding | None:
     elif reason == "inference":
         message = f"{target} was made in inference mode and can never require grad: `clone()` it first"
     elif reason == "accumulated":
-        message = f"{target} is not a leaf, and only leaves accumulate: use `register_hook`"
+        message = f"{target} is not a leaf, and this hook works only on leaves: use `register_hook`"
     else:
         message = f"`{text(event, 'how')}` raises here, because {target} does not require grad"
     return make_finding(event, RULE.code, RULE.name, message, "error")

@@ -153,7 +153,7 @@ def _message(event: Event) -> str:
     if event.kind == "saved-changed-silently":
         return f"this step silently changes {subject}, which {saver} saved: the later `backward()` gives wrong gradients"
     return (
-        f"this step changes {subject}, which {saver} saved for a later `backward()`: step after that backward"
+        f"this step changes {subject}, which {saver} saved for a later `backward()`: call `step()` after it"
     )
 
 

@@ -105,7 +105,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = "no `backward()` before this `step()` reaches its parameters, so it applies nothing"
+    message = "this `step()` changes nothing: no `backward()` before it reaches its parameters"
     if event.names.get("frozen"):
         message = "every parameter of this optimizer is frozen: this `step()` has no gradient to apply"
     if event.names.get("loss"):

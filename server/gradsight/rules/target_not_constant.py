@@ -95,7 +95,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'target', 'this')} is a target with a gradient: `detach()` it if it should be constant"
+    message = f"{named(event, 'target', 'this')} is a target that requires grad: `detach()` it if it should be constant"
     severity: Severity = "warning" if event.names.get("is_trained") else "info"
     return make_finding(event, RULE.code, RULE.name, message, severity)
 

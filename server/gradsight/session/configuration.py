@@ -226,7 +226,16 @@ def _may_have_section(path: str) -> bool:
 
 
 def _nearest(word: str, known: Any) -> str:
-    from difflib import get_close_matches
-
-    nearest = get_close_matches(word, list(known), n=1)
+    nearest = nearest_of(word, list(known))
     return f": did you mean {nearest[0]}?" if nearest else ""
+
+
+def nearest_of(word: str, known: list[str], wanted: int = 1, cutoff: float = 0.6) -> list[str]:
+    """The words most like one; of those that are equally like it, the ones that agree in more places: GS1O1 is GS101."""
+    from difflib import SequenceMatcher, get_close_matches
+
+    def likeness(other: str) -> tuple[float, int]:
+        same = sum(one == another for one, another in zip(word, other, strict=False))
+        return SequenceMatcher(None, other, word).ratio(), same
+
+    return sorted(get_close_matches(word, known, n=20, cutoff=cutoff), key=likeness, reverse=True)[:wanted]

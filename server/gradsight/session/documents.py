@@ -135,7 +135,9 @@ class Notebook(Document):
     def joined(self) -> JoinedCells:
         """The module that the code cells make, and the way back."""
         if self._joined is None:
-            cells = [Cell(index + 1, cell.buffer.text) for index, cell in enumerate(self.code_cells())]
+            cells = [
+                Cell(index, cell.buffer.text) for index, cell in enumerate(self.cells, 1) if cell.is_code
+            ]
             self._joined = join_cells(self.path, cells)
         return self._joined
 

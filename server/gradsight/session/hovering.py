@@ -81,10 +81,9 @@ def card_at(
     word = naming.word_at(text, column)
     if word is not None and not _is_quoted(document, line):
         place = Span(line, word.start, line, word.end)
-        said = [tensor_card(card, document.line_name) for card in names if card.span.contains(line, column)][
-            :1
-        ]
         seen = observed.card(document.path, document.source.text, line, word.name) if observed else ""
+        own = next((card for card in names if card.span.contains(line, column)), None)
+        said = [tensor_card(own, document.line_name, bool(seen))] if own is not None else []
         said += [seen] if seen else []
         said += word_cards(table, word, document.source.text, [call for call in calls if call.span == place])
         if said:
@@ -117,7 +116,9 @@ def word_cards(table: Table, word: naming.Word, text: str, calls: Sequence[CallC
     name = naming.torch_name(word, naming.imported_names(text))
     myth = _myth_of(word, name)
     said = [myth_card(word.name, myth)] if myth is not None else []
-    if calls or (name is not None and (word.is_called or word.receiver)):
+    # Of an attribute the sentences above say it all.
+    is_said = myth is not None and not word.is_called and not calls
+    if calls or (name is not None and not is_said and (word.is_called or word.receiver)):
         said += _facts_of(table, name or "", calls)
     return said
 

@@ -208,7 +208,7 @@ ALL: tuple[Myth, ...] = (
         ("vmap",),
         "In-place writes work inside `vmap` as long as the tensor that is written is itself mapped over, or is made from one "
         "that is: `x.new_zeros(3)`, `torch.zeros_like(x)`.",
-        "A plain `torch.zeros(3)` made inside the function is one tensor for the whole batch: writing a mapped value into it "
+        "A plain `torch.zeros(3)` made inside the function is one tensor for the whole batch: writing a batched value into it "
         "raises.",
         "def own(row):\n    out = row.new_zeros(3)\n    out[0] = row.sum()\n    return out\n"
         "def shared(row):\n    out = torch.zeros(3)\n    out[0] = row.sum()\n    return out\n"

@@ -15,9 +15,12 @@ Naming = Callable[[int], str]
 """How a line of the module is spoken of: `line 7`, or in a notebook `cell 3, line 2`."""
 
 
-def tensor_card(card: TensorCard, line_name: Naming = lambda line: f"line {line}") -> str:
-    """The card in Markdown; `line_name` says where a line is to the reader."""
-    facts = [_kind(card), _origin(card, line_name)]
+def tensor_card(
+    card: TensorCard, line_name: Naming = lambda line: f"line {line}", has_run: bool = False
+) -> str:
+    """The card in Markdown; `line_name` says where a line is to the reader.  What a run saw tells the shape by itself."""
+    shape = f"shape {card.shape}" if card.shape and not has_run else ""
+    facts = [shape, _kind(card), _origin(card, line_name)]
     if card.view_of:
         facts.append(f"a view of {as_code(card.view_of)}: they share memory")
     for saved in card.saved[:MOST_LINES]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from gradsight.interp.tensors.shapes import RESHAPES_IN_PLACE
 from gradsight.model.tensors import Node
 
 # Operators that are recorded under their own name: `log_softmax` and `nn.LogSoftmax` as LogSoftmaxBackward0.
@@ -61,7 +62,6 @@ WRITTEN_INSIDE = frozenset(
     """.split()
 )
 # They turn or fold a tensor without writing to its memory: a view that they change is recorded under their own name.
-RESHAPES_IN_PLACE = frozenset("squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
 _BY_OPERATOR = {name.lower(): name for name in OWN.split()}
 _NOT_THEIR_OWN = {"T", "H", "mT", "mH"}
 

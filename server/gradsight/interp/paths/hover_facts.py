@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from gradsight.interp.memory import Memory, Record
 from gradsight.interp.path_state import Program
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
-from gradsight.interp.paths.grad_fns import RESHAPES_IN_PLACE, grad_fn_name, name_of
+from gradsight.interp.paths.grad_fns import grad_fn_name, name_of
 from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting
 from gradsight.interp.paths.unfollowed_arms import Bindings, ConditionLooks, Keeping, PathTurns
 from gradsight.interp.syntax import sign_of
+from gradsight.interp.tensors.shapes import RESHAPES_IN_PLACE, spelled
 from gradsight.interp.tensors.writes import MOVES
 from gradsight.model.card import CallCard, Card, SavedBy, SeenFrom, TensorCard
 from gradsight.model.sites import Site, Unit, span_of
@@ -53,6 +54,7 @@ class Look:
     memory: tuple[str, int, int] | None
     """Where its memory was made."""
     doubt: str
+    shape: str = ""
 
 
 UNTOLD = Look(None, None, "", "", None, "", "", None, (), None, ROUND)
@@ -386,7 +388,15 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
         tuple(write.site.key for write in writes) if version is not None else (),
         tensor.root().site.key,
         doubt,
+        _shape(observer, sighting),
     )
+
+
+def _shape(observer: NameObserver, sighting: Sighting) -> str:
+    """The shape, where each size is known, and no rounds were left out that may have another."""
+    shape = sighting.shape
+    is_told = shape is not None and None not in shape and not sighting.escaped
+    return spelled(shape) if is_told and not observer.is_in_part_of_a_loop(sighting) else ""
 
 
 def _filled_at(gradient: Tensor, leaf: Tensor) -> Site | None:
@@ -444,7 +454,7 @@ def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
     values: dict[str, Any] = {}
     differs = False
     for part in fields(Look):
-        if part.name in ("doubt", "made_at", "memory", "written"):
+        if part.name in ("doubt", "made_at", "memory", "written", "shape"):
             continue
         value = getattr(first, part.name)
         if part.name in seen.unfollowed or any(getattr(look, part.name) != value for look in looks[1:]):
@@ -452,12 +462,13 @@ def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
         values[part.name] = value
     if "written" in seen.unfollowed or len({look.written for look in looks}) > 1:
         values["version"], differs = None, True
+    is_one_shape = "shape" not in seen.unfollowed and len({look.shape for look in looks}) == 1
     places = {look.made_at.key for look in looks if look.made_at is not None}
     made_at = first.made_at
     is_here = made_at is not None and len(places) == 1 and made_at.path == path
     doubt = next((look.doubt for look in looks if look.doubt), "")
     if differs:
-        doubt = BRANCH if seen.unfollowed else _why(seen.looks)
+        doubt = BRANCH if seen.unfollowed - {"shape"} else _why(seen.looks)
     return TensorCard(
         name,
         span,
@@ -474,6 +485,7 @@ def card_of(syntax: ast.AST, seen: Seen, path: str) -> TensorCard:
         writes=tuple(sorted({site.line for site in seen.writes.values() if site.path == path})),
         is_assigned=seen.is_assigned,
         doubt=doubt,
+        shape=first.shape if is_one_shape else "",
         callers=_callers(seen, path) if doubt == CALL else (),
         **values,
     )
@@ -513,7 +525,8 @@ def _why(looks: list[tuple[Look, int, int]]) -> str:
     """Why sightings disagree: other branches, other calls, or other rounds."""
     by_path: dict[int, set[Look]] = {}
     by_call: dict[tuple[int, int], set[Look]] = {}
-    for look, path, frame in looks:
+    for seen, path, frame in looks:
+        look = replace(seen, shape="")
         by_path.setdefault(path, set()).add(look)
         by_call.setdefault((path, frame), set()).add(look)
     if all(len(group) == 1 for group in by_path.values()):
@@ -523,8 +536,6 @@ def _why(looks: list[tuple[Look, int, int]]) -> str:
 
 def agreed(one: TensorCard, other: TensorCard) -> TensorCard:
     """What two entries that executed the same line both say."""
-    from dataclasses import replace
-
     changes: dict[str, Any] = {}
     for name in (
         "is_leaf",
@@ -544,6 +555,7 @@ def agreed(one: TensorCard, other: TensorCard) -> TensorCard:
         one,
         saved=tuple(sorted({*one.saved} & {*other.saved})),
         writes=tuple(sorted({*one.writes, *other.writes})),
+        shape=one.shape if one.shape == other.shape else "",
         **changes,
     )
 

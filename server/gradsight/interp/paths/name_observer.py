@@ -65,7 +65,7 @@ class CallSighting:
 class Sighting:
     """One name at one moment."""
 
-    __slots__ = ("base", "escaped", "frame", "is_assigned", "is_recalled", "loops", "node", "records", "requires", "storage", "syntax", "tensor", "unit",
+    __slots__ = ("base", "escaped", "frame", "is_assigned", "is_recalled", "loops", "node", "records", "requires", "shape", "storage", "syntax", "tensor", "unit",
                  "version", "writes")  # fmt: skip
 
     def __init__(self, syntax: ast.AST, frame: Frame, tensor: Tensor, is_assigned: bool) -> None:
@@ -77,6 +77,7 @@ class Sighting:
         self.is_assigned = is_assigned
         self.requires: bool | Maybe = tensor.needs_grad()
         self.node: Node | None = tensor.node
+        self.shape = tensor.shape  # `t.squeeze_()` changes it
         self.base = tensor.base  # `detach_()` makes a view stand alone
         self.version = tensor.counter.version
         self.storage = tensor.storage  # `tensor.data = ...` gives a tensor other memory
@@ -188,6 +189,9 @@ class NameObserver:
         sighting.escaped = self.handed_out.get(tensor.storage, "")
         sighting.is_recalled = self.is_read_again(syntax, frame)
         sighting.records = self.path.grad_mode and not self.path.inference
+        if self.unfinished:
+            # Lists that rounds fill are shorter here than they will be.
+            sighting.shape = None
         if len(known) < MOST_PER_NAME:
             known.append(sighting)
         else:

@@ -26,9 +26,10 @@ TOLD = (
     "version",
     "written",
     "memory",
+    "shape",
 )
 """What a look says of a tensor."""
-INHERITED = ("is_leaf", "requires_grad", "version", "written")
+INHERITED = ("is_leaf", "requires_grad", "version", "written", "shape")
 """What a result may have of its operands; a view has the version of its base."""
 
 

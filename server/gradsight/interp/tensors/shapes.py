@@ -67,6 +67,10 @@ def numel(shape: Shape) -> int | None:
     return count
 
 
+RESHAPES_IN_PLACE = frozenset("squeeze_ swapaxes_ swapdims_ t_ transpose_ unsqueeze_".split())
+"""Writes that change the shape of a tensor and none of its values."""
+
+
 def certainly_differ(one: Shape, other: Shape) -> bool:
     """Whether two shapes are known to be different."""
     if one is None or other is None:
@@ -239,7 +243,7 @@ def _stack(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
 def _cat(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     items = _sequence(bound)
     shapes = [sizes(item.shape) for item in items.items if isinstance(item, Tensor)]
-    if not shapes:
+    if len({len(each) for each in shapes}) != 1:
         return None
     dim = whole(bound.get("dim", bound.get("axis", 0))) % len(shapes[0])
     lengths = [entry[dim] for entry in shapes]
@@ -252,7 +256,7 @@ def _linear(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:
     weight = bound.get("weight")
     if shape is None or not isinstance(weight, Tensor) or weight.shape is None:
         return None
-    return (*shape[:-1], weight.shape[0])
+    return (*shape[:-1], *weight.shape[:-1])
 
 
 def _embedding(shape: Shape, bound: dict[str, Value], operands: Operands) -> Shape:

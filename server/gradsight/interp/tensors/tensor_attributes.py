@@ -189,7 +189,7 @@ class TensorAttributes(BackwardEngine):
         if tensor.base is None:
             self.write_tensor(tensor, "data assignment", site, [], False, NO_CUTS, mode="silent", bumps=False)
         if isinstance(value, Tensor):
-            tensor.storage, tensor.region = value.storage, None
+            tensor.storage, tensor.region, tensor.shape = value.storage, None, value.shape
             tensor.cuts = tensor.cuts | {cut for cut in value.cuts if not is_own_data(cut, tensor)}
             if value.needs_grad() is not False:
                 tensor.cuts = tensor.cuts | {Cut("data", "data", site, value, self.path.tick)}

@@ -9,7 +9,7 @@ from gradsight.interp.syntax import CLASS_DEFINITION, DEFINITIONS, short_text, w
 from gradsight.interp.tensors.autograd import Recorder, holds_of
 from gradsight.interp.tensors.changes import change_of, content_written, same_window, shows_all
 from gradsight.interp.tensors.regions import surely_overlap
-from gradsight.interp.tensors.shapes import numel
+from gradsight.interp.tensors.shapes import RESHAPES_IN_PLACE, numel
 from gradsight.model.events import Step
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import (
@@ -121,6 +121,8 @@ class Writer(Recorder):
             and recording is False
         ):
             recording = True
+        if op in RESHAPES_IN_PLACE:
+            target.shape = None
         storage = target.storage
         unchanged = change == "none" or (storage.zero and op in KEEPS_ZERO)
         storage.zero = storage.zero and unchanged
