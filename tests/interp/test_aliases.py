@@ -470,3 +470,47 @@ def train(model, loader, optimizer, epochs):
 def test_the_best_model_of_a_pair_that_is_assigned_is_reported() -> None:
     check(BEST.format("model  # GS514"))
     check("import copy\n" + BEST.format("copy.deepcopy(model)").lstrip())
+
+
+def test_a_function_that_asks_only_about_the_shape_does_not_read_what_was_overwritten() -> None:
+    check("""
+        def rows_of(embeds, other=None):
+            given = other if other is not None else embeds
+            return given.shape[0]
+        def make_mask(config, embeds, length):
+            rows = rows_of(embeds)
+            return torch.ones(rows, length, device=embeds.device)
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 4)
+            def forward(self, x):
+                hidden = x
+                hidden = F.dropout(hidden, 0.5, inplace=True)
+                mask = make_mask(config=None, embeds=x, length=4)
+                return self.fc(hidden) * mask
+        net = nn.Sequential(nn.Linear(4, 4), Block())
+        net(torch.randn(2, 4)).sum().backward()
+    """)
+
+
+def test_a_function_that_reads_more_than_the_shape_reads_what_was_overwritten() -> None:
+    for uses in ("return embeds * 2", "keep = embeds\n            return keep + 1", "return other(embeds)"):
+        check(f"""
+        def other(given):
+            return given.abs()
+        def make_mask(config, embeds, length):
+            rows = embeds.shape[0]
+            {uses}
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 4)
+            def forward(self, x):
+                hidden = x
+                hidden = F.dropout(hidden, 0.5, inplace=True)  # GS107
+                mask = make_mask(config=None, embeds=x, length=4)
+                return self.fc(hidden) * mask
+        net = nn.Sequential(nn.Linear(4, 4), Block())
+        net(torch.randn(2, 4)).sum().backward()
+        """)

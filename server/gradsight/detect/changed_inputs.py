@@ -11,7 +11,8 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.detect.second_names import BY_HAND, asks_about_shape, began_blank, returns_argument
+from gradsight.detect.second_names import BY_HAND, began_blank, returns_argument
+from gradsight.detect.shape_questions import asks_about_shape
 from gradsight.detect.wording import quoted_write
 from gradsight.interp.syntax import is_inside, statement_around
 from gradsight.model.events import Step
@@ -108,7 +109,7 @@ class ChangedInputs:
     def is_read_as_input(self, fact: NameRead, frame: Frame, changed: ChangedInput) -> bool:
         """Whether a name is read for its value, by something else than the function that keeps its state there."""
         statement = statement_around(fact.node, frame)
-        if statement is None or asks_about_shape(fact.node, statement):
+        if statement is None or asks_about_shape(fact.node, statement, frame):
             return False
         if returns_argument(fact.name, statement, frame) or is_written_by(statement, fact.name):
             return False

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.detect.shape_questions import asks_about_shape
 from gradsight.interp.syntax import names_read, statement_around, written_name
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
@@ -19,19 +20,6 @@ from gradsight.model.values import Function, Unknown, Value
 NO_NAMES: frozenset[str] = frozenset()
 BY_HAND = ("graph", "no_grad")
 RESCALING = {"mul_", "div_", "add_", "sub_", "neg_", "true_divide_"}
-ABOUT_SHAPE = {
-    "shape",
-    "size",
-    "dim",
-    "ndim",
-    "numel",
-    "device",
-    "dtype",
-    "requires_grad",
-    "is_leaf",
-    "grad_fn",
-    "stride",
-}
 
 
 class SharedNames:
@@ -165,7 +153,7 @@ class SecondNames:
             return
         statement = statement_around(node, frame)
         if statement is not None:
-            if asks_about_shape(node, statement):
+            if asks_about_shape(node, statement, frame):
                 return
             if stale.renamed and stale.written not in names_read(statement):
                 return
@@ -248,15 +236,3 @@ def names_written(node: ast.AST) -> list[str]:
         names += [argument.id for argument in node.args if isinstance(argument, ast.Name)]
         names += [keyword.value.id for keyword in node.keywords if isinstance(keyword.value, ast.Name)]
     return names
-
-
-def asks_about_shape(name: ast.AST, statement: ast.AST) -> bool:
-    """Whether a name is loaded only to ask for its shape, its device, or whether it is None."""
-    for inner in syntax_parts(statement):
-        if isinstance(inner, ast.Attribute) and inner.value is name:
-            return inner.attr in ABOUT_SHAPE
-        if isinstance(inner, ast.Compare) and inner.left is name:
-            return isinstance(inner.ops[0], (ast.Is, ast.IsNot))
-        if isinstance(inner, ast.Call) and name in inner.args:
-            return isinstance(inner.func, ast.Name) and inner.func.id in ("len", "isinstance", "id")
-    return False

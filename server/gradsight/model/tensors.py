@@ -51,6 +51,17 @@ Shape = tuple[int | None, ...] | None
 """Sizes, None for an unknown one; None when nothing is known."""
 
 
+class Layout(NamedTuple):
+    """Which dimension of dense memory each dimension of a view walks along, and which of these are not shown whole.
+
+    More dimensions may follow in an open one, as they do in memory.
+    """
+
+    order: tuple[int, ...]
+    narrowed: frozenset[int] = frozenset()
+    is_open: bool = False
+
+
 class Interval(NamedTuple):
     """A part of one dimension; `from_end` means the one place that many before its end."""
 
@@ -266,6 +277,7 @@ class Tensor(Numbered):
         "is_parameter",
         "kept_at",
         "label",
+        "layout",
         "leaf_made",
         "node",
         "one_of_many",
@@ -311,6 +323,8 @@ class Tensor(Numbered):
         """Whether what lies along the last dimension is one run of memory, however the other dimensions are ordered."""
         self.batch_merges = True
         """Whether all dimensions but the last two can be taken for one without a copy."""
+        self.layout: Layout | None = None
+        """How the dimensions of a view that is not dense lie in memory, if that is known."""
         self.twist = ""
         """Operators that reordered the dimensions of this view against its memory."""
         self.view_made_without_grad = False

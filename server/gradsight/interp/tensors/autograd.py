@@ -11,7 +11,6 @@ from gradsight.interp.tensors.einsum import COPIED, KEPT, factors_kept
 from gradsight.interp.tensors.fact_selection import PLAIN, dtype_name
 from gradsight.interp.tensors.layouts import (
     DENSE_VIEWS,
-    KEEPS_ROWS,
     TWISTS,
     batch_stays_merged,
     equal_parts,
@@ -22,6 +21,7 @@ from gradsight.interp.tensors.layouts import (
     repeats,
     stays_in_rows,
 )
+from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, of_result, of_view
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.shapes import infer_shape
 from gradsight.interp.tensors.structures import FIELDS, count_of_parts, nested
@@ -302,11 +302,13 @@ class Recorder(AutogradFloor):
             if output.same == "always":
                 return source
             sometimes = output.aliased == "sometimes"
-            if sometimes and output.same == "sometimes" and source.dense:
-                shape = infer_shape(op, output, bound, operands)
-                if shape is not None and shape == source.shape:
-                    return source
-            shares = output.aliased == "always" or (sometimes and source.dense)
+            shape = infer_shape(op, output, bound, operands) if sometimes else None
+            is_alike = shape is not None and shape == source.shape
+            if is_alike and output.same == "sometimes" and source.dense:
+                return source
+            shares = output.aliased == "always" or (
+                sometimes and (source.dense or (is_alike and op in SAME_IF_ALIKE))
+            )
             if shares:
                 result = self.make_view(source, output, op, site)
                 result.requires_grad = flag
@@ -316,6 +318,7 @@ class Recorder(AutogradFloor):
                 result.dense = result.dense or (source.dense and leads(op, bound))
                 result.rows_dense = result.dense or stays_in_rows(op, bound, source)
                 result.batch_merges = result.dense or batch_stays_merged(op, bound, source)
+                result.layout = of_view(op, bound, source)
                 if source.region is None and (index := index_meant(op, bound)) is not None:
                     result.region = region_of(index, source.shape)
                 if output.overlapping and repeats(source.shape, result.shape):
@@ -331,6 +334,8 @@ class Recorder(AutogradFloor):
             # nothing is said about a write to it.
             result.counter.kept = result.counter.version
         result.dense = all(tensor.dense for _, tensor in operands) or not keeps_layout(op, output.shape)
+        if not result.dense:
+            result.layout = of_result([tensor for _, tensor in operands])
         result.cuts = cuts
         if op == "clone" and len(operands) == 1 and is_copy_of_all(operands[0][1], operands[0][1]):
             result.storage.content = operands[0][1].storage.content
@@ -468,12 +473,9 @@ class Recorder(AutogradFloor):
                 elif (isinstance(needed, Maybe) and needed.weak) or any(":" in name for name in save.needs):
                     sure = sure and needed is True and not any(":itself" in name for name in save.needs)
             for tensor in self.tensors_saved(save.what, bound, results):
-                kept_itself = (
-                    not save.contiguous or tensor.dense or (tensor.rows_dense and grad_node.op in KEEPS_ROWS)
-                )
+                kept_itself = keeps_operand(grad_node.op, tensor, grad_node.operands, save.contiguous)
                 if self.path.autocast and not save.what.startswith("result"):
                     kept_itself = False
-                kept_itself = kept_itself and keeps_operand(grad_node.op, tensor, grad_node.operands)
                 if tensor.inference_site is not None and sure and grad_node.requires is True:
                     self.inference_tensor_saved(tensor, grad_node)
                 grad_node.saved.append(

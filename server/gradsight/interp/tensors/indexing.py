@@ -9,6 +9,7 @@ from gradsight.interp.syntax import Augmentation
 from gradsight.interp.tensors.changes import change_by_filling
 from gradsight.interp.tensors.fact_selection import DUNDER, is_basic_index, parts_of
 from gradsight.interp.tensors.layouts import is_leading, still_overlaps
+from gradsight.interp.tensors.memory_order import of_index
 from gradsight.interp.tensors.regions import region_of
 from gradsight.interp.tensors.shapes import numel
 from gradsight.interp.tensors.sizes import index_shape
@@ -138,6 +139,8 @@ class Indexing(TensorAttributes):
             result = self.apply_view("index", tensor, node)
             result.shape = shape
             result.dense = tensor.dense and is_leading(parts_of(index))
+            result.batch_merges = result.dense or tensor.batch_merges
+            result.layout = of_index(parts_of(index), tensor)
             if result.overlapping and not still_overlaps(tensor, shape):
                 result.overlapping = ""
             result.region = region_of(index, tensor.shape) if tensor.region is None else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gradsight.interp.tensors.einsum import SavedOperand
+from gradsight.interp.tensors.memory_order import SWAPS, can_merge, layout_of, swapped, values_in
 from gradsight.interp.tensors.shapes import numel
-from gradsight.model.tensors import Shape, Tensor
-from gradsight.model.values import Seq, Slice, Value
+from gradsight.model.tensors import Layout, Shape, Tensor
+from gradsight.model.values import Slice, Value
 from gradsight.ops.traits import having
 
 DENSE_VIEWS = having("stays-dense") | {"alias"}
@@ -18,14 +19,8 @@ KEEPS_ROWS = {"scaled_dot_product_attention"}
 """Operators that keep an operand itself if its rows are dense: heads that were brought to the front by `transpose(1, 2)`."""
 MERGES_BATCH = {"matmul"}
 """Operators that take all dimensions but the last two for one: what cannot be merged is copied, and the copy is saved."""
-SWAPS = {"transpose", "swapaxes", "swapdims"}
-
-
-def values_in(value: Value) -> list[Value]:
-    """The members of dimensions that are given one by one or as one sequence."""
-    if isinstance(value, Seq):
-        return [member for item in value.items for member in values_in(item)]
-    return [value]
+MERGES_ROWS = {"linear", "Linear"}
+"""Operators that take all dimensions but the last for one."""
 
 
 def stays_in_rows(op: str, bound: dict[str, Value], source: Tensor) -> bool:
@@ -60,16 +55,44 @@ def batch_stays_merged(op: str, bound: dict[str, Value], source: Tensor) -> bool
     return op in ("adjoint", "mT", "mH") or (rank is not None and rank < 3)
 
 
-def keeps_operand(op: str, tensor: Tensor, operands: list[Tensor]) -> bool:
-    """Whether an operator saves an operand itself, and no copy with its dimensions merged.
+def keeps_operand(op: str, tensor: Tensor, operands: list[Tensor], wants_dense: bool) -> bool:
+    """Whether an operator saves an operand itself; `wants_dense`: it copies one that does not lie as the operator needs it."""
+    if op in MERGES_BATCH or op in MERGES_ROWS:
+        layout, last = merged_by(op, tensor, operands)
+        if layout is not None and not layout.is_open:
+            return can_merge(layout, tensor.shape, last)
+        if layout is not None and last == 1 and not can_merge(layout, tensor.shape, last):
+            return False
+    if wants_dense and not tensor.dense and not (tensor.rows_dense and op in KEEPS_ROWS):
+        return False
+    return op not in MERGES_BATCH or batch_is_kept(tensor, operands)
 
-    Three dimensions are nothing to merge, nor is a batch of one.
-    """
-    if op not in MERGES_BATCH or tensor.batch_merges:
+
+def merged_by(op: str, tensor: Tensor, operands: list[Tensor]) -> tuple[Layout | None, int]:
+    """How an operand lies when its dimensions are merged, and how many of the last ones are not."""
+    layout = layout_of(tensor)
+    others = [one for one in operands if one is not tensor]
+    if op in MERGES_ROWS:
+        return layout, 1
+    if not others or rank_of(tensor) in (1, 2) or not all(rank_of(one) in (1, 2) for one in others):
+        return layout, 2
+    if operands[0] is not tensor and layout is not None:
+        # `matrix @ batch` is computed from the batch with its last two dimensions exchanged.
+        return swapped(layout, [-2, -1]), 1
+    return layout, 1
+
+
+def batch_is_kept(tensor: Tensor, operands: list[Tensor]) -> bool:
+    """Whether the batches of an operand can be merged; three dimensions have nothing to merge, nor has a batch of one."""
+    if tensor.batch_merges:
         return True
     if tensor.shape is not None and sum(size != 1 for size in tensor.shape[:-2]) <= 1:
         return True
     return all(one.shape is not None and len(one.shape) <= 3 for one in operands)
+
+
+def rank_of(tensor: Tensor) -> int | None:
+    return len(tensor.shape) if tensor.shape is not None else None
 
 
 def leads(op: str, bound: dict[str, Value]) -> bool:
