@@ -24,6 +24,10 @@ DESCRIBED = (Function, ClassValue)
 LEFT_AS_IT_WAS = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site", "ended_early")
 
 
+class TooCostly(Exception):
+    """A call that is not worth beginning."""
+
+
 class Description(NamedTuple):
     """What was found out about a function: see `only_describes`; `asked`: the imports that were asked for, and the answers."""
 
@@ -41,6 +45,8 @@ class DistantCalls(UnknownGraphsLanguage):
         self.watched: ast.AST | None = None
         """The function that is executed as an entry; `returned_inside` is what it returned last to its decorators."""
         self.returned_inside: Any = None
+        self.too_costly: dict[ast.AST, int] = {}
+        """Functions that cost more than was left for them, and how much that was: they are not begun again with less."""
 
     def execute_function(
         self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -64,10 +70,17 @@ class DistantCalls(UnknownGraphsLanguage):
         self.is_far = True
         reason = ""
         try:
+            if given <= self.too_costly.get(function.node, -1):
+                raise TooCostly
             return super().execute_function(function, args, kwargs, node)
+        except TooCostly:
+            reason = f"{function.name} costs too much to follow"
         except PathEnded:
             if path.budget >= 0:
                 raise
+            if function.name != "__init__":
+                # An object that was made in part has more to tell than one that was not begun.
+                self.too_costly[function.node] = given
             reason = f"{function.name} costs too much to follow"
         except RaisedError:
             if path.tries or len(path.decisions) == decided:

@@ -142,12 +142,13 @@ class NameReading(Statements):
                     if inner is not None
                     else self.path.gap(f"import of {'.' * node.level}{whole}", node, "import"),
                 )
+            elif not name:
+                self.bind(target, Unknown("relative import"))
             else:
+                shown = self.entry.class_shown_above(name, alias.name)
+                outside = External(name)
                 self.bind(
-                    target,
-                    self.libraries.external_attribute(External(name), alias.name)
-                    if name
-                    else Unknown("relative import"),
+                    target, shown or self.libraries.external_attribute(outside, alias.name)
                 )
         return None
 
