@@ -15,11 +15,15 @@ from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
 from gradsight.interp.syntax import cuts_what_it_is_given
+from gradsight.model.sites import Frame
 from gradsight.model.source import Source
 from gradsight.model.values import ClassValue, Function, Instance, Layer, Names, Unknown
 
 SHARE = 2
 """A distant call may spend one part in so many of what is left."""
+RESERVED = 2
+LEAST = 16
+"""One part in so many of what is left is for a call that comes when nothing but the reserve is."""
 DESCRIBED = (Function, ClassValue)
 LEFT_AS_IT_WAS = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site", "ended_early")
 
@@ -45,6 +49,8 @@ class DistantCalls(UnknownGraphsLanguage):
         self.watched: ast.AST | None = None
         """The function that is executed as an entry; `returned_inside` is what it returned last to its decorators."""
         self.returned_inside: Any = None
+        self.reserve = -1
+        """What calls that stand in no loop leave to those that do: models and data are made before anything is trained."""
         self.too_costly: dict[ast.AST, int] = {}
         """Functions that cost more than was left for them, and how much that was: they are not begun again with less."""
 
@@ -66,7 +72,10 @@ class DistantCalls(UnknownGraphsLanguage):
             return result
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
         own, decided, done = path.budget, len(path.decisions), len(path.log)
-        path.budget = given = own // SHARE
+        if self.reserve < 0:
+            self.reserve = own // RESERVED
+        is_repeated = is_in_loop(path.frame)
+        path.budget = given = max(own - (0 if is_repeated else self.reserve), own // LEAST) // SHARE
         self.is_far = True
         reason = ""
         try:
@@ -173,6 +182,18 @@ class DistantCalls(UnknownGraphsLanguage):
         for name, value in state.items():
             setattr(path, name, value)
         return self.execute_function(inner, args, kwargs, node)
+
+
+def is_in_loop(frame: Frame) -> bool:
+    """Whether what is being executed stands in a loop, or was called from one."""
+    if frame.loops:
+        return True
+    site = frame.call_site
+    while site is not None:
+        if site.loops:
+            return True
+        site = site.call
+    return False
 
 
 def has_own(value: Function | ClassValue, methods: frozenset[str]) -> bool:
