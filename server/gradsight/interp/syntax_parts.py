@@ -99,3 +99,11 @@ def fields_with_nodes(kind: type[ast.AST]) -> tuple[str, ...]:
     """The fields of a class of nodes that can hold nodes, in their order."""
     plain = PLAIN.get(kind.__name__, WITHOUT_NODES)
     return tuple(name for name in kind._fields if name not in plain)
+
+
+def may_recur(test: ast.expr) -> bool:
+    """Whether a condition can hold in many rounds: `step == 10` and `state is None` hold in one, `step % 10 == 0` in many."""
+    parts = list(ast.walk(test))
+    return any(isinstance(part, ast.Mod) for part in parts) or not any(
+        isinstance(part, (ast.Eq, ast.Is)) for part in parts
+    )

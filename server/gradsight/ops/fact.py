@@ -163,7 +163,7 @@ class OpFact:
 
 
 NOT_TENSORS = frozenset(
-    "dim dims dim0 dim1 dim2 keepdim dtype device layout memory_format requires_grad size stride offset diagonal "
+    "dim dims dim0 dim1 dim2 start_dim end_dim keepdim dtype device layout memory_format requires_grad size stride offset diagonal "
     "kernel_size dilation groups output_size output_padding ceil_mode align_corners mode padding_mode padding_idx pad "
     "split_size split_sizes sections chunks normalized_shape reduction ignore_index unbiased rounding_mode largest sorted "
     "descending training is_causal non_blocking num_layers".split()

@@ -147,9 +147,7 @@ class NameReading(Statements):
             else:
                 shown = self.entry.class_shown_above(name, alias.name)
                 outside = External(name)
-                self.bind(
-                    target, shown or self.libraries.external_attribute(outside, alias.name)
-                )
+                self.bind(target, shown or self.libraries.external_attribute(outside, alias.name))
         return None
 
 
