@@ -42,7 +42,7 @@ from gradsight.interp.paths.entry_kinds import (
 from gradsight.interp.paths.grad_guards import called_without_grad
 from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
-from gradsight.interp.paths.program_starts import is_start
+from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.model.sites import Frame, Unit
@@ -99,8 +99,8 @@ class Explorer:
         self.lines = steady(sum(unit.height for unit in units))
         self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
         self.calls = CallGraph(function for unit in units for function in functions_in(unit))
-        self.waiting = sum(len(named) for named in self.calls.by_name.values())
-        """Functions that may still want a part of the shared budget."""
+        # Functions that may still want a part of the shared budget, and what a library is given to begin with.
+        self.waiting, self.starts = sum(map(len, self.calls.by_name.values())), names_started(units)
         self.differentiated: set[ast.AST] = set()
         """Functions whose results modules, losses or other such functions use."""
         self.running: tuple[Unit, str] = (units[0], "")
@@ -420,7 +420,7 @@ class Explorer:
         def body(machine: Machine) -> None:
             self.call_alone(machine, function, [], context)
 
-        start = is_start(self.units, defined.name) and TRAIN in self.calls.reasons_for(defined.node)
+        start = defined.name in self.starts and TRAIN in self.calls.reasons_for(defined.node)
         budget = SCRIPT_BUDGET if start else self.budget_for(defined.node)
         self.run_entry((defined.unit, defined.name), previous, body, budget, context)
 

@@ -7,27 +7,28 @@ from collections.abc import Iterator, Sequence
 
 from gradsight.model.sites import Unit
 
-DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def is_start(units: Sequence[Unit], name: str) -> bool:
-    """Whether the top level hands a function, by its bare name, to something that the file does not define."""
-    return any(
-        isinstance(given, ast.Name) and given.id == name
+def names_started(units: Sequence[Unit]) -> set[str]:
+    """The bare names that the top level hands to calls which stand as statements of their own."""
+    return {
+        given.id
         for unit in units
         for statement in unit.tree
         for call in _calls_in(statement)
-        if isinstance(call.func, (ast.Name, ast.Attribute))
         for given in call.args
-    )
+        if isinstance(given, ast.Name)
+    }
 
 
-def _calls_in(node: ast.AST) -> Iterator[ast.Call]:
+def _calls_in(statement: ast.stmt) -> Iterator[ast.Call]:
     """The calls that stand as statements of their own, in no function and no class."""
-    if isinstance(node, DEFINITIONS):
-        return
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-        yield node.value
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt):
-            yield from _calls_in(child)
+    todo: list[ast.AST] = [statement]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, DEFINITIONS):
+            continue
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            yield node.value
+        todo.extend(child for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt))
