@@ -240,8 +240,7 @@ class PathState:
         self.mode_site: Site | None = None
         self.setting_names: dict[Unknown, str] = {}
         """Under which names values were read from settings."""
-        self.options: dict[str, Value] = {}
-        """What options of the command line are if nobody gives them."""
+        self.options: dict[str, Value] = {}  # What options of the command line are if nobody gives them.
         self.usual_ways: set[int] = set()  # Conditions that were decided as they are then.
         self.autocast = False
         self.transforms: list[tuple[str, int]] = []
@@ -451,7 +450,8 @@ class PathState:
             wished = self.wishes.get(node)
             if wished is not None:
                 default = wished
-            usual = usual_answer(self, value) if wished is None and not self.passes_by else None
+            is_plain = wished is None and not self.passes_by
+            usual = usual_answer(self.options, self.setting_names, value) if is_plain else None
             choice = self.last_choice.get(id(node), default != negated if usual is None else usual)
             if choice is usual:
                 self.usual_ways.add(key)

@@ -72,10 +72,7 @@ class DistantCalls(UnknownGraphsLanguage):
             return result
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
         own, decided, done = path.budget, len(path.decisions), len(path.log)
-        if self.reserve < 0:
-            self.reserve = own // RESERVED
-        is_repeated = is_in_loop(path.frame)
-        path.budget = given = max(own - (0 if is_repeated else self.reserve), own // LEAST) // SHARE
+        path.budget = given = self.allowance()
         self.is_far = True
         reason = ""
         try:
@@ -114,6 +111,14 @@ class DistantCalls(UnknownGraphsLanguage):
             # Whether it would have been cut off from what it was given is not known.
             result.graph = None
         return result
+
+    def allowance(self) -> int:
+        """What a call into another file may spend."""
+        own = int(self.path.budget)
+        if self.reserve < 0:
+            self.reserve = own // RESERVED
+        kept = 0 if is_in_loop(self.path.frame) else self.reserve
+        return max(own - kept, own // LEAST) // SHARE
 
     def is_description(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> bool:
         """Whether a function of another file only describes the functions and classes that it is given, and gives the first back."""

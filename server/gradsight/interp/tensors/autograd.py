@@ -200,6 +200,8 @@ class Recorder(AutogradFloor):
         ignorant = False
         cuts = NO_CUTS
         for name, value in bound.items():
+            if isinstance(value, (Seq, Unknown)) and takes_no_tensor(op, name):
+                continue
             if isinstance(value, Tensor):
                 operands.append((name, value))
                 if value.one_of_many and value.counter.version != value.born_version:
@@ -210,8 +212,6 @@ class Recorder(AutogradFloor):
                     self.path.tell(Read(value, node))
             elif isinstance(value, Seq):
                 self.path.tell(Iterated(value, node))
-                if takes_no_tensor(op, name):
-                    continue
                 ignorant = ignorant or (not value.items and not value.exact)
                 taken = self.unknown_members(value)
                 inner = [*tensors_in(value), *taken.values()]
@@ -228,8 +228,6 @@ class Recorder(AutogradFloor):
                 ):
                     ignorant = True
             elif isinstance(value, Unknown):
-                if takes_no_tensor(op, name):
-                    continue
                 assumed = self.entry.assumed_tensor(value)
                 if assumed is not None:
                     operands.append((name, assumed))
