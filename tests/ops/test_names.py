@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from gradsight.ops.fact import Case, OpFact
+from gradsight.ops.fact import NOT_TENSORS, Case, OpFact
 from gradsight.ops.table import shipped
 from tests.ops.usual import usual_case
 
@@ -203,3 +203,14 @@ def test_conditions_rest_on_no_accident_of_a_sample() -> None:
                 assert condition.argument not in ("dim", "eps", "split_size", "chunks") or (
                     condition.kind in ("none", "number", "tensor", "sequence") or condition.value == "True"
                 ), f"{name}: {condition}"
+
+
+def test_no_operator_takes_a_tensor_at_a_parameter_where_none_is_looked_for() -> None:
+    taken = {
+        argument.name
+        for schema in torch._C._jit_get_all_schemas()
+        if schema.name.startswith("aten::")
+        for argument in schema.arguments
+        if "Tensor" in str(argument.type)
+    }
+    assert not NOT_TENSORS & taken

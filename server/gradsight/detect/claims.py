@@ -104,8 +104,12 @@ class Claims:
         )
 
     def branches_of(self, guards: tuple[Any, ...]) -> set[Any]:
-        """The undecided branches behind guards: one that is taken round after round is one branch."""
-        return {self.path.branches.get(guard, guard) for guard in guards}
+        """The undecided branches behind guards: one that is taken round after round is one branch.
+
+        The way that a plain start of the program takes is no branch.
+        """
+        open_guards = [guard for guard in guards if guard not in self.path.usual_ways]
+        return {self.path.branches.get(guard, guard) for guard in open_guards}
 
 
 def names_in_place(node: ast.AST) -> bool:

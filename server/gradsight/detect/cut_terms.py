@@ -19,6 +19,8 @@ from gradsight.model.values import Number, Unknown
 MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
 """What a tensor is divided by to make it of unit size: its gradient depends on the divisor's."""
 SCALING = {"__mul__", "__rmul__", "__truediv__"}
+ELEMENTWISE = {"add", "sub", "mul", "div", "neg", "add_", "sub_", "mul_", "div_", "to"}
+"""What has a single number as its result only if all that it is given are single numbers."""
 COPYING = {"copy", "number", "numpy"}
 WITHOUT_MODE = {"no_grad", "inference"}
 CHOOSING = {"max", "min", "maximum", "minimum", "fmax", "fmin"}
@@ -34,10 +36,13 @@ class CutTerms:
         self.claims = claims
         self.flow = flow
         self.terms: list[tuple[Node, Cut, Site, Tensor]] = []
+        self.shapeless: list[tuple[Node, Cut, Site, Tensor]] = []
+        """The same, where it is not known that they are single numbers: they are if their sum is differentiated as one."""
         self.derivatives: list[tuple[Node, Cut, Site]] = []
         """Sums of a derivative with a graph and one without."""
         self.scaled: set[Tensor] = set()
         """Single numbers without a graph, scaled by something that is not known: a weight of the configuration."""
+        self.scaled_shapeless: set[Tensor] = set()
         self.normalised: list[tuple[Node, Cut, Site]] = []
         """Tensors divided by a number that measures themselves, or scaled by what `math` made of a parameter."""
         self.chosen: list[tuple[Node, Cut, Site]] = []
@@ -54,8 +59,11 @@ class CutTerms:
         for with_graph, without in ((left, right), (right, left)):
             if not isinstance(with_graph, Tensor) or with_graph.needs_grad() is not True:
                 continue
+            terms = self.terms
             if isinstance(without, Tensor) and without in self.scaled:
                 pass
+            elif isinstance(without, Tensor) and without.shape is None and self.is_constant(without):
+                terms = self.shapeless
             elif isinstance(without, Tensor):
                 if without.shape != () or (
                     without.needs_grad() is not False and not self.only_hides(without)
@@ -68,7 +76,10 @@ class CutTerms:
                 continue
             cuts = [cut for cut in outermost_of(cuts_of(without)) if cut.kind in TERM_KINDS]
             for cut in sorted(blamed_of(cuts), key=order_of):
-                self.terms.append((result.node, cut, self.path.site(node), with_graph))
+                terms.append((result.node, cut, self.path.site(node), with_graph))
+
+    def is_constant(self, tensor: Tensor) -> bool:
+        return tensor.needs_grad() is False or tensor in self.scaled_shapeless
 
     def derivative_added(self, left: Any, right: Any, result: Tensor, node: ast.AST) -> None:
         """A derivative without a graph beside what it is the derivative of, or beside one with: `u_t - alpha * u_xx`."""
@@ -95,8 +106,8 @@ class CutTerms:
         name, tensor, other, result = fact.operator, fact.left, fact.right, fact.result
         if isinstance(other, Unknown) and name in SCALING and isinstance(result, Tensor):
             constant = isinstance(tensor, Tensor) and tensor.needs_grad() is False
-            if constant and result.shape == ():
-                self.scaled.add(result)
+            if constant and result.shape in ((), None):
+                (self.scaled if result.shape == () else self.scaled_shapeless).add(result)
         if type(other) is Number and other.cuts and name in SCALING and isinstance(result, Tensor):
             for cut in sorted(other.cuts, key=order_of):
                 wanted = measures(cut, tensor) if name == "__truediv__" else computes_on_parameter(cut)
@@ -134,7 +145,9 @@ class CutTerms:
     def on_backward(self, fact: Backward) -> None:
         run = fact.run
         if self.terms:
-            self.conclude_terms(run)
+            self.conclude_terms(run, self.terms, LINEAR)
+        if self.shapeless and is_of_single_number(run):
+            self.conclude_terms(run, self.shapeless, ELEMENTWISE)
         ended: Site = run.site
         for node, cut, site in self.derivatives:
             if node.walked is ended and self.trains(self.flow.leaves_behind(cut), run):
@@ -173,7 +186,7 @@ class CutTerms:
                 ]
                 self.claims.add("term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
 
-    def conclude_terms(self, run: Any) -> None:
+    def conclude_terms(self, run: Any, terms: list[tuple[Node, Cut, Site, Tensor]], passed: set[str]) -> None:
         edge = run.loss.edge()
         linear: set[Node] = set()
         todo: list[Edge] = [edge] if edge is not None else []
@@ -181,9 +194,9 @@ class CutTerms:
             current = todo.pop()
             if isinstance(current, Node) and current not in linear:
                 linear.add(current)
-                if current.op in LINEAR:
+                if current.op in passed:
                     todo.extend(current.inputs)
-        for node, cut, site, partner in self.terms:
+        for node, cut, site, partner in terms:
             if node not in linear:
                 continue
             behind = self.flow.leaves_behind(cut)
@@ -215,18 +228,28 @@ class CutTerms:
     def reaches(self, partner: Tensor, source: Tensor) -> bool:
         """Whether the term's source is part of the other term already, so that the cut one only shifts its value."""
         start, wanted = partner.node, source.node
-        if source is partner or (wanted is not None and wanted is start):
+        if source is partner or (wanted is not None and wanted is start and wanted.holds != "layers"):
             return True
         todo: list[Edge] = [start] if start is not None and wanted is not None else []
         seen: set[Node] = set()
+        # Several results of a module that is not known have one node: there it is the tensor that tells.
+        is_one_of_several = wanted is not None and wanted.holds == "layers"
         while todo:
             current = todo.pop()
-            if current is wanted:
+            if current is wanted and not is_one_of_several:
                 return True
             if isinstance(current, Node) and current not in seen and current.op in LINEAR:
+                if is_one_of_several and any(one is source for one in current.operands):
+                    return True
                 seen.add(current)
                 todo.extend(current.inputs)
         return False
+
+
+def is_of_single_number(run: Any) -> bool:
+    """Whether a backward is called as torch allows for a single number alone: without a gradient to begin with."""
+    call = run.site.node
+    return isinstance(call, ast.Call) and not call.keywords and (not call.args or bool(run.site.library))
 
 
 def is_derivative(tensor: Tensor) -> bool:

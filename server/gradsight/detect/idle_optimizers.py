@@ -40,11 +40,12 @@ class IdleOptimizers:
     def finish(self) -> None:
         path = self.path
         steps = [action for action in path.log if action.verb == "step"]
-        if path.gradients_unknown or path.ended_early:
-            return
         if not steps:
-            if not self.are_gradients_read:
+            # The text tells, also of what was not executed any more, or not followed.
+            if not self.are_gradients_read and not path.gradients_hooked:
                 self.conclude_no_step()
+            return
+        if path.gradients_unknown or path.ended_early:
             return
         for optimizer in path.optimizers:
             if optimizer.stepped and optimizer.site is not None:

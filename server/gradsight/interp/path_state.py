@@ -15,9 +15,11 @@ from typing import Any, Protocol
 
 from gradsight.interp.lazy_imports import divide
 from gradsight.interp.library_places import place_for_user
+from gradsight.interp.option_defaults import usual_answer
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.path_constraints import FILLS, LENGTH, MORE, TRUTH, PathConstraints
 from gradsight.interp.syntax import refuses_without, remembered
+from gradsight.interp.syntax_parts import may_recur
 from gradsight.model.events import Event
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.report import GapKind
@@ -238,6 +240,8 @@ class PathState:
         self.mode_site: Site | None = None
         self.setting_names: dict[Unknown, str] = {}
         """Under which names values were read from settings."""
+        self.options: dict[str, Value] = {}  # What options of the command line are if nobody gives them.
+        self.usual_ways: set[int] = set()  # Conditions that were decided as they are then.
         self.autocast = False
         self.transforms: list[tuple[str, int]] = []
         """The functional transforms that are running, innermost last, each with the number of the newest object before it."""
@@ -446,7 +450,11 @@ class PathState:
             wished = self.wishes.get(node)
             if wished is not None:
                 default = wished
-            choice = self.last_choice.get(id(node), default != negated)
+            is_plain = wished is None and not self.passes_by
+            usual = usual_answer(self.options, self.setting_names, value) if is_plain else None
+            choice = self.last_choice.get(id(node), default != negated if usual is None else usual)
+            if choice is usual:
+                self.usual_ways.add(key)
         self.last_choice[id(node)] = choice
         decision = self.deciding[key] = Decision(value, choice, node, choice != negated, self.frame.unit)
         decision.later = id(node) in self.visited
@@ -565,14 +573,6 @@ class PathState:
 def is_class_name(name: str) -> bool:
     """Whether a name reads like that of a class, which is there or was not imported: `SummaryWriter`."""
     return name[:1].isupper() and not name.isupper() and "_" not in name
-
-
-def may_recur(test: ast.expr) -> bool:
-    """Whether a condition can hold in many rounds: `step == 10` and `state is None` hold in one, `step % 10 == 0` in many."""
-    parts = list(ast.walk(test))
-    return any(isinstance(part, ast.Mod) for part in parts) or not any(
-        isinstance(part, (ast.Eq, ast.Is)) for part in parts
-    )
 
 
 def question_of(condition: Unknown | Number) -> Question:

@@ -120,3 +120,11 @@ def _expression_at(text: str, place: dict[str, int]) -> ast.expr | None:
     for part in syntax_parts(expression):
         part.__dict__.update(place)
     return expression
+
+
+def may_recur(test: ast.expr) -> bool:
+    """Whether a condition can hold in many rounds: `step == 10` and `state is None` hold in one, `step % 10 == 0` in many."""
+    parts = list(ast.walk(test))
+    return any(isinstance(part, ast.Mod) for part in parts) or not any(
+        isinstance(part, (ast.Eq, ast.Is)) for part in parts
+    )

@@ -162,6 +162,20 @@ class OpFact:
     option_defaults: dict[str, str] = field(default_factory=dict, hash=False)
 
 
+NOT_TENSORS = frozenset(
+    "dim dims dim0 dim1 dim2 start_dim end_dim keepdim dtype device layout memory_format requires_grad size stride offset diagonal "
+    "kernel_size dilation groups output_size output_padding ceil_mode align_corners mode padding_mode padding_idx pad "
+    "split_size split_sizes sections chunks normalized_shape reduction ignore_index unbiased rounding_mode largest sorted "
+    "descending training is_causal non_blocking num_layers".split()
+)
+"""Parameters at which no operator of torch takes a tensor: what is given there brings no graph, whatever it is."""
+
+
+def takes_no_tensor(op: str, parameter: str) -> bool:
+    """Whether what is given at a parameter is no tensor; `max(a, b)` and `min(a, b)` take one at the place of `dim`."""
+    return parameter in NOT_TENSORS and not (parameter == "dim" and op in ("max", "min"))
+
+
 def output_name(what: str) -> str:
     """An output in words: `result` is the only one, `result.1` the second."""
     number = what.partition("result.")[2]

@@ -53,6 +53,7 @@ class CustomFunctions(Distributions):
                     self.language.call_function(setup, passed, {}, node)
         finally:
             self.path.grad_mode, self.path.mode_site = before
+        result = made_elsewhere(result, site, frozenset().union(*(tensor.cuts for tensor in inputs)))
         dirty = {tensor.storage for tensor in context.dirty}
         recorded = flag is True and self.path.grad_mode
         kept = context.kept
@@ -286,3 +287,15 @@ def gradients_ended(fact: CustomApplied) -> list[Tensor]:
         and value.needs_grad() is True
         and sum(other is value for other in fact.given) == 1
     ]
+
+
+def made_elsewhere(result: Value, site: Site, cuts: frozenset[Cut]) -> Value:
+    """What a forward returns, with new tensors for what code that is not known made: an extension's kernel."""
+    if type(result) is Unknown and not (result.hint or result.is_setting):
+        made = Tensor(site, dtype="?")
+        made.cuts = cuts
+        return made
+    if isinstance(result, Seq) and result.kind == "tuple" and result.exact:
+        items = [made_elsewhere(item, site, cuts) if type(item) is Unknown else item for item in result.items]
+        return Seq("tuple", items, True, result.site)
+    return result

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any
 
 from gradsight.interp.libraries.copying import Copying
+from gradsight.interp.option_defaults import note_option
 from gradsight.interp.path_constraints import RESIZES
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.python.picked_members import MOST_MEMBERS, in_order
@@ -416,6 +417,8 @@ class Library(Copying):
         if tensor is not None:
             return self.autograd.tensor_method(tensor, name, args, kwargs, node)
         self.protocol_of_unknown(receiver, name, args, kwargs, node)
+        if name == "add_argument":
+            note_option(self.path.options, args, kwargs)
         if name in RESIZES:
             self.path.resized(receiver, name)
         result: Value = self.nn.unknown_result(

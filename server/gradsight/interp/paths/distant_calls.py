@@ -15,13 +15,21 @@ from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
 from gradsight.interp.syntax import cuts_what_it_is_given
+from gradsight.model.sites import Frame
 from gradsight.model.source import Source
 from gradsight.model.values import ClassValue, Function, Instance, Layer, Names, Unknown
 
 SHARE = 2
 """A distant call may spend one part in so many of what is left."""
+RESERVED = 2
+LEAST = 16
+"""One part in so many of what is left is for a call that comes when nothing but the reserve is."""
 DESCRIBED = (Function, ClassValue)
 LEFT_AS_IT_WAS = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site", "ended_early")
+
+
+class TooCostly(Exception):
+    """A call that is not worth beginning."""
 
 
 class Description(NamedTuple):
@@ -41,6 +49,10 @@ class DistantCalls(UnknownGraphsLanguage):
         self.watched: ast.AST | None = None
         """The function that is executed as an entry; `returned_inside` is what it returned last to its decorators."""
         self.returned_inside: Any = None
+        self.reserve = -1
+        """What calls that stand in no loop leave to those that do: models and data are made before anything is trained."""
+        self.too_costly: dict[ast.AST, int] = {}
+        """Functions that cost more than was left for them, and how much that was: they are not begun again with less."""
 
     def execute_function(
         self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
@@ -60,14 +72,21 @@ class DistantCalls(UnknownGraphsLanguage):
             return result
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
         own, decided, done = path.budget, len(path.decisions), len(path.log)
-        path.budget = given = own // SHARE
+        path.budget = given = self.allowance()
         self.is_far = True
         reason = ""
         try:
+            if given <= self.too_costly.get(function.node, -1):
+                raise TooCostly
             return super().execute_function(function, args, kwargs, node)
+        except TooCostly:
+            reason = f"{function.name} costs too much to follow"
         except PathEnded:
             if path.budget >= 0:
                 raise
+            if function.name != "__init__":
+                # An object that was made in part has more to tell than one that was not begun.
+                self.too_costly[function.node] = given
             reason = f"{function.name} costs too much to follow"
         except RaisedError:
             if path.tries or len(path.decisions) == decided:
@@ -92,6 +111,14 @@ class DistantCalls(UnknownGraphsLanguage):
             # Whether it would have been cut off from what it was given is not known.
             result.graph = None
         return result
+
+    def allowance(self) -> int:
+        """What a call into another file may spend."""
+        own = int(self.path.budget)
+        if self.reserve < 0:
+            self.reserve = own // RESERVED
+        kept = 0 if is_in_loop(self.path.frame) else self.reserve
+        return max(own - kept, own // LEAST) // SHARE
 
     def is_description(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> bool:
         """Whether a function of another file only describes the functions and classes that it is given, and gives the first back."""
@@ -160,6 +187,18 @@ class DistantCalls(UnknownGraphsLanguage):
         for name, value in state.items():
             setattr(path, name, value)
         return self.execute_function(inner, args, kwargs, node)
+
+
+def is_in_loop(frame: Frame) -> bool:
+    """Whether what is being executed stands in a loop, or was called from one."""
+    if frame.loops:
+        return True
+    site = frame.call_site
+    while site is not None:
+        if site.loops:
+            return True
+        site = site.call
+    return False
 
 
 def has_own(value: Function | ClassValue, methods: frozenset[str]) -> bool:

@@ -42,6 +42,7 @@ from gradsight.interp.paths.entry_kinds import (
 from gradsight.interp.paths.grad_guards import called_without_grad
 from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
+from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.model.sites import Frame, Unit
@@ -98,8 +99,8 @@ class Explorer:
         self.lines = steady(sum(unit.height for unit in units))
         self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
         self.calls = CallGraph(function for unit in units for function in functions_in(unit))
-        self.waiting = sum(len(named) for named in self.calls.by_name.values())
-        """Functions that may still want a part of the shared budget."""
+        # Functions that may still want a part of the shared budget, and what a library is given to begin with.
+        self.waiting, self.starts = sum(map(len, self.calls.by_name.values())), names_started(units)
         self.differentiated: set[ast.AST] = set()
         """Functions whose results modules, losses or other such functions use."""
         self.running: tuple[Unit, str] = (units[0], "")
@@ -262,16 +263,13 @@ class Explorer:
         """The namespace in the order in which the file binds its names, as a fresh execution leaves it."""
         order: dict[str, Any] = {}
         for unit in self.units:
-            for name in self.ordered_names(unit):
+            for name in sorted(names_bound(unit)):
                 if name in self.namespace and name not in order:
                     order[name] = self.namespace[name]
         for name, value in self.namespace.items():
             order.setdefault(name, value)
         self.namespace.clear()
         self.namespace.update(order)
-
-    def ordered_names(self, unit: Unit) -> list[str]:
-        return sorted(names_bound(unit))
 
     def execute_script(self) -> None:
         memory = self.memory
@@ -422,7 +420,9 @@ class Explorer:
         def body(machine: Machine) -> None:
             self.call_alone(machine, function, [], context)
 
-        self.run_entry((defined.unit, defined.name), previous, body, self.budget_for(defined.node), context)
+        start = defined.name in self.starts and TRAIN in self.calls.reasons_for(defined.node)
+        budget = SCRIPT_BUDGET if start else self.budget_for(defined.node)
+        self.run_entry((defined.unit, defined.name), previous, body, budget, context)
 
     def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
         """Execute the methods whose turn it is."""
@@ -511,7 +511,7 @@ class Explorer:
             record.units = rests_on(record.asked, self.binders, self.memory.unit_asked)
         self.memory.records[key] = record
         self.waiting -= 1
-        self.shared -= record.spent
+        self.shared -= record.spent if budget < SCRIPT_BUDGET else 0
         self.keep(record)
 
     def rests_unchanged(self, record: Record) -> bool:

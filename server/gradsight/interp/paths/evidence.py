@@ -108,6 +108,9 @@ class Evidence(UnknownGraphs):
     def stand_in_for(self, value: Unknown, expression: ast.AST | None, method: str = "") -> Value:
         """What an unknown value is taken for, or None."""
         known = self.stand_ins.get(id(value))
+        if isinstance(known, Optimizer) and not known.parameters():
+            # A declared argument is an optimizer before the modules beside it have their names.
+            self.link_optimizers()
         if known is not None or value.hint or value.tensor is not None:
             return known
         if value.graph is not None and not value.given:

@@ -96,6 +96,19 @@ class Importing(UnitRunner):
             known.source = source
         return known
 
+    def class_shown_above(self, module: str, name: str) -> ClassValue | None:
+        """A class that a library shows further up, too: `pytorch_lightning.core.LightningModule` is `pytorch_lightning`'s."""
+        while "." in module:
+            module = module.rpartition(".")[0]
+            found = self.find_module(module, 0)
+            if found is not None:
+                if found.source is None or not found.source.library:
+                    return None
+                shown = self.libraries.module_attribute(found, name)
+                if isinstance(shown, ClassValue):
+                    return shown
+        return None
+
     def is_library_itself(self, name: str, importer: str) -> bool:
         """Whether the workspace holds a library that there is a model of, and a file outside of it imports it.
 

@@ -225,6 +225,9 @@ class UnknownGraphs(Importing):
 class UnknownGraphsLanguage(Contexts):
     """What UnknownGraphs adds to the language."""
 
+    is_far = False
+    """Whether a call into another file is being executed."""
+
     def bind(self, name: str, value: Value) -> None:
         if type(value) is Unknown and value.graph is not None and self.entry.is_spoken_of_as_tensor(name):
             value = self.entry.tensor_of(value)
@@ -245,14 +248,14 @@ class UnknownGraphsLanguage(Contexts):
         It is taken for another part of its class if the arguments of the two differ in numbers alone.  Of a stack of blocks those of a later round are taken for the ones made two rounds before.
         """
         entry, path = self.entry, self.path
-        if not entry.making or cls.kind != "module":
+        if (not entry.making and not self.is_far) or cls.kind != "module":
             return super().instantiate(cls, args, kwargs, node)
         alike = entry.parts_made.setdefault((node, cls, id(path.frame.receiver)), [])
         structure = (cls, *structure_of(args, kwargs))
         if len(alike) >= MOST_ALIKE:
             alike.append(alike[-2])
             return alike[-1]
-        if entry.making == "part" or path.budget < 2 * PARTS_PER_RECEIVER:
+        if not entry.making or entry.making == "part" or path.budget < 2 * PARTS_PER_RECEIVER:
             alike.append(super().instantiate(cls, args, kwargs, node))
             return alike[-1]
         place = len(path.modules_made)

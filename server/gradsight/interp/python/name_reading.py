@@ -142,13 +142,12 @@ class NameReading(Statements):
                     if inner is not None
                     else self.path.gap(f"import of {'.' * node.level}{whole}", node, "import"),
                 )
+            elif not name:
+                self.bind(target, Unknown("relative import"))
             else:
-                self.bind(
-                    target,
-                    self.libraries.external_attribute(External(name), alias.name)
-                    if name
-                    else Unknown("relative import"),
-                )
+                shown = self.entry.class_shown_above(name, alias.name)
+                outside = External(name)
+                self.bind(target, shown or self.libraries.external_attribute(outside, alias.name))
         return None
 
 

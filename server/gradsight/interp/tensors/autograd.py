@@ -65,7 +65,7 @@ from gradsight.model.values import (
     Value,
     tensors_in,
 )
-from gradsight.ops.fact import Case, Output, Save
+from gradsight.ops.fact import Case, Output, Save, takes_no_tensor
 
 
 class Recorder(AutogradFloor):
@@ -84,7 +84,7 @@ class Recorder(AutogradFloor):
             self.path.tell(Recording(case, bound, node))
         self.path.tick += 1
         site = self.path.site(node)
-        operands, ignorant, cuts = self.operands_of(bound, node)
+        operands, ignorant, cuts = self.operands_of(op, bound, node)
         is_open = ignorant and any(brings_graph(value) for value in bound.values())
         flags: dict[str, RequiresGrad] = {}
         for name, tensor in operands:
@@ -192,7 +192,7 @@ class Recorder(AutogradFloor):
         raise AssertionError("the writer is part of every machine")
 
     def operands_of(
-        self, bound: dict[str, Value], node: Syntax
+        self, op: str, bound: dict[str, Value], node: Syntax
     ) -> tuple[list[tuple[str, Tensor]], bool, frozenset[Cut]]:
         """The tensor operands by argument, whether an unknown one may be a tensor, and the cuts in the data."""
         self.path.tell(Used(bound, node))
@@ -200,6 +200,8 @@ class Recorder(AutogradFloor):
         ignorant = False
         cuts = NO_CUTS
         for name, value in bound.items():
+            if isinstance(value, (Seq, Unknown)) and takes_no_tensor(op, name):
+                continue
             if isinstance(value, Tensor):
                 operands.append((name, value))
                 if value.one_of_many and value.counter.version != value.born_version:

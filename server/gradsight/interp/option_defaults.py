@@ -1,0 +1,57 @@
+"""What options of the command line are if nobody gives them: the first path goes the way that a plain start of the program goes.
+
+parser.add_argument("--amp", action="store_true")
+if args.amp:                      # not taken on the first path
+"""
+
+from __future__ import annotations
+
+from gradsight.model.values import Missing, Unknown, Value, is_constant
+
+FLAGS = {"store_true": False, "store_false": True}
+NOT_SAID = Missing()
+
+
+def note_option(options: dict[str, Value], args: list[Value], kwargs: dict[str, Value]) -> None:
+    """`parser.add_argument("--name", …)` was called."""
+    spelled = [one for one in args if isinstance(one, str) and one.startswith("--")]
+    name = kwargs.get("dest") or (spelled[0][2:].replace("-", "_") if spelled else "")
+    if not isinstance(name, str) or kwargs.get("required", False) is not False:
+        return
+    action = kwargs.get("action")
+    default = kwargs.get("default", FLAGS.get(action) if isinstance(action, str) else None)
+    if name and is_constant(default):
+        options[name] = default
+
+
+def usual_answer(options: dict[str, Value], names: dict[Unknown, str], value: Value) -> bool | None:
+    """How a condition on an option is answered if nobody gives the option; None where that is not known."""
+    if not options or not isinstance(value, Unknown):
+        return None
+    if value.asks is None:
+        default = _default(options, names, value)
+        return None if default is NOT_SAID else bool(default)
+    kind, asked, constant = value.asks
+    default = _default(options, names, asked)
+    if default is NOT_SAID:
+        return None
+    try:
+        return bool(ANSWERS[kind](default, constant))
+    except (KeyError, TypeError):
+        return None
+
+
+ANSWERS = {
+    "==": lambda default, constant: default == constant,
+    "is": lambda default, constant: default is constant,
+    "in": lambda default, constant: default in constant,
+    "<": lambda default, constant: default < constant,
+    "<=": lambda default, constant: default <= constant,
+    ">": lambda default, constant: default > constant,
+    ">=": lambda default, constant: default >= constant,
+}
+
+
+def _default(options: dict[str, Value], names: dict[Unknown, str], value: Value) -> Value:
+    name = names.get(value) if isinstance(value, Unknown) else None
+    return options.get(name, NOT_SAID) if name is not None else NOT_SAID

@@ -1,0 +1,1 @@
+"""What stands in `ignite` itself since 0.5."""

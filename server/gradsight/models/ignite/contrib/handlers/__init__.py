@@ -1,0 +1,3 @@
+"""The handlers under their older name."""
+
+from ignite.handlers import *
