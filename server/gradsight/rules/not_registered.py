@@ -156,6 +156,10 @@ def judge(event: Event) -> Finding | None:
 
 def _message(event: Event) -> str:
     name, container, what = named(event, "name"), text(event, "container"), text(event, "what")
+    if container == "class":
+        return (
+            f"{name} belongs to the class, which registers nothing, so it never trains: make it in `__init__`"
+        )
     if container == "tensor":
         return f"{name} is a plain tensor, so it never trains: make it an `nn.Parameter`"
     if what == "object":

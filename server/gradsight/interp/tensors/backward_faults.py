@@ -25,12 +25,12 @@ class BackwardFaults(Writer):
 
     def saved_is_stale(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
         """A saved tensor has another version: torch refuses."""
-        if not saved.certain or is_weak(node) or "running_" in saved.role:
+        if not saved.certain or is_weak(node):
             return
         writes = [
             write
             for write in saved.storage.writes
-            if write.counter is saved.counter and write.version > saved.version
+            if write.counter is saved.counter and write.version > saved.version and write.mode != "statistics"
         ]
         if writes:
             premise = assumption or assumption_of(node.requires)
