@@ -150,3 +150,20 @@ def test_the_clips_of_two_losses_are_silent() -> None:
             optimizer.step()
         """)
     )
+
+
+def test_two_losses_of_one_body_are_silent() -> None:
+    check(
+        two(
+            "[*body.parameters(), *second.parameters()]",
+            """
+            features = body(torch.randn(6, 4)).relu()
+            one.zero_grad()
+            first(features).mean().backward(retain_graph=True)
+            other.zero_grad()
+            second(features).mean().backward()
+            one.step()
+            other.step()
+            """,
+        )
+    )

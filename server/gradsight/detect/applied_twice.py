@@ -63,7 +63,17 @@ class AppliedTwice:
             and before.site.loops == site.loops
             and before.filled_at is not None
             and before.filled_at.loops[: len(site.loops)] == site.loops
+            and (before.optimizer is optimizer or self.is_joint(before, optimizer))
         )
+
+    def is_joint(self, before: Applied, optimizer: Optimizer) -> bool:
+        """Whether the backward was for both optimizers: it reached what only one of them holds, of each.
+
+        Where each has a loss of its own, the parameters of both are meant to hear of both.
+        """
+        reached = {leaf for run in self.path.backwards if run.site is before.filled_at for leaf in run.leaves}
+        one, other = set(self.path.parameters_of(before.optimizer)), set(self.path.parameters_of(optimizer))
+        return all(not own or bool(own & reached) for own in (one - other, other - one))
 
     def claim(self, again: list[tuple[Tensor, Applied]], optimizer: Optimizer, site: Site) -> None:
         parameter, before = again[0]

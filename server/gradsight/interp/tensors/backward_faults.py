@@ -30,7 +30,7 @@ class BackwardFaults(Writer):
         writes = [
             write
             for write in saved.storage.writes
-            if write.counter is saved.counter and write.version > saved.version and write.mode != "statistics"
+            if write.counter is saved.counter and write.version > saved.version
         ]
         if writes:
             premise = assumption or assumption_of(node.requires)
