@@ -2,6 +2,7 @@
 
 A clip *works* if a backward has filled the gradients and no step has used them yet.  Otherwise what comes next decides:
 *late* if the gradients are cleared before anything adds to them, *early* if a backward fills them and a step follows.
+One that works is *partial* if the same backward adds more to the gradients before the step.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ class _Clip:
     mask: Mask
     awaits: str
     other: Stack
+    filled_at: FrameKey | None = None
+    """The backward whose gradients a clip that works has clipped."""
+    is_partial: bool = False
 
 
 @dataclass
@@ -98,11 +102,13 @@ class Clipping:
     def _begin(self, mask: Mask, stack: Stack) -> None:
         if not stack:
             return
-        line = self._lines.setdefault(stack[0], _Line(stack))
+        self._lines.setdefault(stack[0], _Line(stack))
         gains = [self.training.gains.get(leaf.bit) for leaf in self.shadow.leaves_in(mask)]
         filled = [each for each in gains if each is not None and each.since_clear]
         if any(each.since_clear[-1] > each.consumed for each in filled):
-            line.verdicts.append("")
+            reach = self.training.reach(max(each.since_clear[-1] for each in filled))
+            key = reach.stack[0] if reach is not None and reach.stack else None
+            self._open.append(_Clip(stack, mask, "applied", (), key))
         else:
             self._open.append(
                 _Clip(stack, mask, "cleared" if filled else "filled", self.training.last_step_of(mask))
@@ -119,6 +125,9 @@ class Clipping:
         for clip in self._open:
             if clip.awaits == "filled" and clip.mask & reached:
                 clip.awaits, clip.other = "stepped", stack
+            elif clip.awaits == "applied" and clip.mask & reached:
+                if stack and clip.filled_at == stack[0]:
+                    clip.is_partial, clip.other = True, stack
         self._settle(reached, "filled")
 
     def stepped(self, mask: Mask) -> None:
@@ -128,10 +137,10 @@ class Clipping:
     def _settle(self, mask: Mask, what: str) -> None:
         rest = []
         for clip in self._open:
-            if not clip.mask & mask or (what == "filled" and clip.awaits == "stepped"):
+            if not clip.mask & mask or (what == "filled" and clip.awaits in ("stepped", "applied")):
                 rest.append(clip)
                 continue
-            verdict = ""
+            verdict = "partial" if clip.is_partial and what == "stepped" else ""
             if clip.awaits == what:
                 verdict = "late" if what == "cleared" else "early"
             elif clip.awaits == "filled" and what == "cleared":
@@ -155,6 +164,8 @@ class Clipping:
             verdicts = set(line.verdicts)
             if len(verdicts) == 1 and "" not in verdicts and line.other:
                 self._report(line, line.verdicts[0])
+            elif "partial" in verdicts and verdicts <= {"partial", ""} and line.other:
+                self._report(line, "partial")
 
     def _report(self, line: _Line, verdict: str) -> None:
         place = place_of(line.stack[0])
@@ -164,6 +175,9 @@ class Clipping:
                 f"`{shown}` clips gradients that the step has already applied, and that are cleared next"
             )
             steps = step_at("needed", "the step has applied them here", line.other)
+        elif verdict == "partial":
+            message = f"`{shown}` clips before all gradients are there: clip once, right before the step"
+            steps = step_at("needed", "this backward adds more to them", line.other)
         else:
             message = f"`{shown}` clips before backward: there is nothing to clip yet"
             steps = step_at("needed", "the gradients are computed here", line.other)

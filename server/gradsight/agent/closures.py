@@ -17,6 +17,13 @@ def judge_closure(training: TrainingWatch, record: OptimizerRecord, optimizer: A
     gains = next((training.gains[bit] for bit in record.leaves if bit in training.gains), None)
     if gains is None or calls < 2:
         return
+    if training.backwards == record.backwards_before and record.last_step:
+        place = place_of(record.last_step[0])
+        message = (
+            f"`{text_of(place)}` calls a closure that computes no gradients: it applies the same ones again"
+        )
+        training.ledger.add(Fault("gradients-applied-twice", message, place, (), "warning", {"calls": calls}))
+        return
     inside = [index for index in gains.since_clear if index > record.backwards_before]
     reach = training.reach(inside[-1]) if len(inside) >= calls else None
     if reach is not None and reach.stack:

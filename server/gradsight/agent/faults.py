@@ -69,6 +69,7 @@ Kind = Literal[
     "freeze-undone",
     "layer-unused",
     "clip-misplaced",
+    "gradients-applied-twice",
     "model-not-copied",
     "iterator-used-up",
     "not-registered",

@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from gradsight.agent.aliases import Aliases
 from gradsight.agent.api_hooks import ApiHooks
+from gradsight.agent.applied_twice import AppliedTwice
 from gradsight.agent.arrays import OutsideCalls
 from gradsight.agent.backwards import Backwards
 from gradsight.agent.blame import Blame, is_refused_write
@@ -123,6 +124,7 @@ class FullInstruments(Instruments):
         self.threads = ThreadWatch(ledger)
         self.who = WhoTrains(log, ledger, self.shadow, self.training)
         self.clipping = Clipping(ledger, self.shadow, self.training)
+        self.applied = AppliedTwice(self.training)
         self.copies = ModelCopies(ledger)
         self.hooked = OverwrittenInputs(ledger, self.modules)
         self.lost = LostGradients(ledger, self.shadow, self.training)
@@ -439,12 +441,14 @@ class FullInstruments(Instruments):
         self.training.optimizer_made(optimizer, stack)
 
     def step_begins(self, optimizer: Any, stack: Stack, has_closure: bool, is_library: bool) -> None:
+        self.applied.step_begins(optimizer, stack, has_closure, is_library)
         self.training.before_step(optimizer, stack, has_closure)
         self.lost.before_step(optimizer)
         if is_library:
             self.training.note_versions(optimizer)
 
     def step_ends(self, optimizer: Any, stack: Stack) -> None:
+        self.applied.step_ends()
         self.training.after_step(optimizer, stack)
         self.regime.stepped(optimizer)
         self.copies.stepped(optimizer, stack)
@@ -491,7 +495,7 @@ class FullInstruments(Instruments):
         original = torch.from_numpy
 
         def from_numpy(array: Any) -> torch.Tensor:
-            result = original(array)
+            result = self.samples.lies_in(original(array), array)
             deps, events = self.origins.of(array)
             if deps:
                 self.shadow.write(result, deps, events, 0)

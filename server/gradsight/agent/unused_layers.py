@@ -42,10 +42,12 @@ class UncalledLayers:
                 birth = self.modules.birth(tensor) if tensor is not None else None
                 if tensor is None or birth is None or not birth.stack:
                     continue
+                # A helper may have made it: what counts is the line that puts it on its module.
+                frame = next((each for each in birth.stack if _attribute(each)), birth.stack[0])
                 if used >> leaf.bit & 1 or not tensor.requires_grad or not leaf.is_parameter:
-                    busy.add(birth.stack[0])
+                    busy.add(frame)
                 else:
-                    unused.setdefault(birth.stack[0], []).append(leaf)
+                    unused.setdefault(frame, []).append(leaf)
         if unused and any(getattr(each, "find_unused_parameters", False) for each in reachable_modules()):
             # Whoever tells DistributedDataParallel of unused parameters knows of them.
             return

@@ -15,9 +15,9 @@ from gradsight.detect.second_names import BY_HAND, RESCALING, names_written
 from gradsight.interp.syntax import BODIES, is_inside
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
-from gradsight.model.tensors import Storage, Tensor, Write
+from gradsight.model.tensors import PART_OF, Storage, Tensor, Write
 from gradsight.model.trace import Used, Wrote
-from gradsight.model.values import Instance, tensors_in
+from gradsight.model.values import Array, Instance, tensors_in
 
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 FETCHING = "__getitem__"
@@ -58,6 +58,7 @@ class ChangedData:
                 name
                 for name, value in owner.attributes.items()
                 if any(tensor.storage is fact.tensor.storage for tensor in tensors_in(value))
+                or (isinstance(value, Array) and value is array_behind(fact.tensor))
             ),
             "",
         )
@@ -104,6 +105,12 @@ class ChangedData:
             alias=held,
             written=self.path.text_of_target(write.site),
         )
+
+
+def array_behind(tensor: Tensor) -> Array | None:
+    """The NumPy array of which a tensor shows a part."""
+    found = (tensor.root().attributes or {}).get(PART_OF)
+    return found if isinstance(found, Array) else None
 
 
 def is_plain_rescaling(write: Write) -> bool:

@@ -9,6 +9,7 @@ from gradsight.detect.gradient_hooks import edits_of
 from gradsight.detect.path import Path
 from gradsight.detect.returned_gradients import count_returned
 from gradsight.interp.syntax import last_return, names_read, own_statements
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.shapes import can_be_summed, spelled
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -139,6 +140,23 @@ class CustomFunctionFaults:
                 name=name,
             )
 
+        read = attributes_read(backward.node)
+        for name, (value, place) in applied.kept.items():
+            if (
+                isinstance(value, Tensor)
+                and name in read
+                and value.storage not in outside
+                and comes_from(value, applied.inputs)
+            ):
+                self.claims.add(
+                    "differentiated-twice",
+                    place,
+                    steps,
+                    cls=applied.cls.name,
+                    reason="saved",
+                    name=f"ctx.{name}",
+                )
+
     def check_dirty(self, fact: CustomApplied) -> None:
         given_back = {tensor.storage for tensor in tensors_in(fact.result)}
         for tensor in fact.inputs:
@@ -232,3 +250,13 @@ def comes_from(saved: Tensor, inputs: list[Tensor]) -> bool:
     if saved.dtype in INTEGRAL or saved.dtype == "?" or saved.leaf_made:
         return False
     return any(tensor.needs_grad() is True for tensor in inputs)
+
+
+def attributes_read(function: ast.AST) -> set[str]:
+    """The attributes of its first argument that a backward reads: `ctx.scale`."""
+    given = function.args.args[0].arg if isinstance(function, ast.FunctionDef) and function.args.args else ""
+    return {
+        part.attr
+        for part in syntax_parts(function)
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == given
+    }

@@ -2,7 +2,7 @@
 
 `mse_loss(decoder(z.detach()), x) + weight * z.pow(2).mean()`: the encoder learns from the penalty alone, which asks nothing
 of the data; `l1_loss(back(there(a).detach()), a)` beside other terms that train both: whether `a` can be had back is what
-`there` was to learn.  A cascade whose stages have losses of their own, a probe on features and a target look alike, and
+`there` was to learn; `critic(fake.detach())` beside `l1_loss(fake, real)` in the loss of the generator.  A cascade whose stages have losses of their own, a probe on features and a target look alike, and
 are none of both.
 
 *Features*: what was cut off before a layer was applied to it.  *Way*: the nodes of the loss that lead to the features, or
@@ -62,6 +62,8 @@ class CutFeatures:
         self.judged.add(key)
         graph = nodes_behind(run.loss.edge())
         found = self.features_of(cuts, graph, run) if len(graph) <= MOST_NODES else []
+        if len(graph) <= MOST_NODES and len(cuts) <= MOST_FEATURES:
+            self.check_judges(cuts, graph, run)
         if not found or len(found) > MOST_FEATURES:
             self.taught |= run.leaves
             return
@@ -115,6 +117,31 @@ class CutFeatures:
             if node.op in DIFFERING
         )
 
+    def check_judges(self, cuts: list[Cut], graph: set[Node], run: Any) -> None:
+        """A result that is compared with data goes cut off into a network of another optimizer, and not otherwise.
+
+        In the loss of the generator the critic is to judge what is generated; what comes back from it has no other use.
+        """
+        for cut in sorted(cuts, key=lambda cut: (cut.tick, cut.serial)):
+            source, lost = cut.source.node, self.flow.leaves_behind(cut) & run.leaves
+            takers = [node for node in graph if takes(node, cut)]
+            if source is None or not lost or not takers or not is_compared(source, graph):
+                continue
+            layers = [node for node in graph if is_layer(node) and not nodes_behind(node).isdisjoint(takers)]
+            weights = {edge for node in layers for edge in node.inputs if isinstance(edge, Tensor)}
+            mine, others = set[Tensor](), set[Tensor]()
+            for optimizer in self.path.optimizers:
+                held = set(self.path.parameters_of(optimizer))
+                (mine if held & lost else others).update(held)
+            if not weights or weights & mine or not weights <= others:
+                continue
+            if not any(
+                weights & set(node.inputs) and source in nodes_behind(node)
+                for node in graph
+                if node not in layers
+            ):
+                self.report(CutResult(cut, layers, lost), run.site)
+
     def report(self, one: CutResult, backward: Site) -> None:
         cut = one.cut
         steps = [
@@ -136,6 +163,16 @@ class CutFeatures:
 def is_layer(node: Node) -> bool:
     """Whether a node applies parameters to something."""
     return any(isinstance(edge, Tensor) and edge.is_parameter for edge in node.inputs)
+
+
+def is_compared(source: Node, graph: set[Node]) -> bool:
+    """Whether a value is held against one that nothing learns through."""
+    return any(
+        any(operand.node is source for operand in node.operands)
+        and any(operand.needs_grad() is False for operand in node.operands)
+        for node in graph
+        if node.op in DIFFERING
+    )
 
 
 def takes(node: Node, cut: Cut) -> bool:

@@ -21,10 +21,15 @@ MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
 SCALING = {"__mul__", "__rmul__", "__truediv__"}
 ELEMENTWISE = {"add", "sub", "mul", "div", "neg", "add_", "sub_", "mul_", "div_", "to"}
 """What has a single number as its result only if all that it is given are single numbers."""
+COPIES = {"clone", "contiguous", "_to_copy", "to"}
 COPYING = {"copy", "number", "numpy"}
 WITHOUT_MODE = {"no_grad", "inference"}
 CHOOSING = {"max", "min", "maximum", "minimum", "fmax", "fmin"}
 TAKEN_OUT = {"copy", "data", "detach"}
+DERIVED = {
+    "beside": "used here together with a gradient that has a graph",
+    "step": "this step moves the weight by it",
+}
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference", "op"}
 
 
@@ -38,8 +43,8 @@ class CutTerms:
         self.terms: list[tuple[Node, Cut, Site, Tensor]] = []
         self.shapeless: list[tuple[Node, Cut, Site, Tensor]] = []
         """The same, where it is not known that they are single numbers: they are if their sum is differentiated as one."""
-        self.derivatives: list[tuple[Node, Cut, Site]] = []
-        """Sums of a derivative with a graph and one without."""
+        self.derivatives: list[tuple[Node, Cut, Site, str]] = []
+        """Sums of a derivative without a graph and of one that has it, or of the weight that it is the derivative of."""
         self.scaled: set[Tensor] = set()
         """Single numbers without a graph, scaled by something that is not known: a weight of the configuration."""
         self.scaled_shapeless: set[Tensor] = set()
@@ -48,13 +53,19 @@ class CutTerms:
         self.chosen: list[tuple[Node, Cut, Site]] = []
         """The larger or smaller of two, of which one was made of a detached copy of what the other is made of."""
 
+        self.skips: list[tuple[Node, Cut, Site]] = []
+        """Sums of what a branch made of a value and of the value itself, cut off."""
+
     def term_added(self, name: str, left: Tensor, right: Any, result: Any, node: ast.AST) -> None:
         if name not in ("__add__", "__radd__", "__sub__", "__rsub__", "__iadd__", "__isub__"):
             return
         if not isinstance(result, Tensor) or result.node is None:
             return
-        if result.shape not in ((), None):
+        if result.shape != ():
             self.derivative_added(left, right, result, node)
+            if name in ("__add__", "__radd__", "__iadd__"):
+                self.skip_added(left, right, result.node, node)
+        if result.shape not in ((), None):
             return
         for with_graph, without in ((left, right), (right, left)):
             if not isinstance(with_graph, Tensor) or with_graph.needs_grad() is not True:
@@ -88,8 +99,44 @@ class CutTerms:
                 continue
             for cut in sorted(without.cuts, key=order_of) if without.needs_grad() is False else ():
                 if cut.kind == "grad" and cut.op == "autograd.grad":
-                    if is_derivative(with_graph) or cut.source.node in nodes_behind(with_graph.edge()):
-                        self.derivatives.append((result.node, cut, self.path.site(node)))
+                    beside = is_derivative(with_graph) or cut.source.node in nodes_behind(with_graph.edge())
+                    if beside or self.steps_down(with_graph, cut):
+                        how = "beside" if beside else "step"
+                        self.derivatives.append((result.node, cut, self.path.site(node), how))
+
+    def steps_down(self, weight: Tensor, cut: Cut) -> bool:
+        """Whether a weight that an optimizer trains is moved by its own derivative: `fast = weight - rate * gradient`.
+
+        Who writes `create_graph=False` wants the derivative as a constant.
+        """
+        edge, call = weight.edge(), cut.site.node
+        if edge is None or not isinstance(call, ast.Call):
+            return False
+        if any(keyword.arg in (None, "create_graph") for keyword in call.keywords) or len(call.args) > 3:
+            return False
+        held = {tensor for optimizer in self.path.optimizers for tensor in self.path.parameters_of(optimizer)}
+        leaves = leaves_of([edge])
+        if not leaves or not all(leaf.is_parameter or leaf in held for leaf in leaves):
+            return False
+        return edge in (
+            self.flow.leaves_behind(cut) if isinstance(edge, Tensor) else nodes_behind(cut.source.edge())
+        )
+
+    def skip_added(self, left: Any, right: Any, joined: Node, node: ast.AST) -> None:
+        """`branch(x) + x.clone().detach()`: the way past the branch is cut."""
+        for with_graph, without in ((left, right), (right, left)):
+            if not isinstance(with_graph, Tensor) or not isinstance(without, Tensor):
+                continue
+            if with_graph.needs_grad() is not True or without.needs_grad() is not False:
+                continue
+            for cut in sorted(without.cuts, key=order_of):
+                source = uncopied(cut.source.node)
+                if cut.kind in ("detach", "data") and source is not None and is_copy_of(without, cut):
+                    behind = nodes_behind(with_graph.edge())
+                    if source in behind and any(
+                        applies_parameters(inner) for inner in behind - nodes_behind(source)
+                    ):
+                        self.skips.append((joined, cut, self.path.site(node)))
 
     def hidden_term(self, leaves: set[Tensor], partner: Tensor, joined: Node, node: ast.AST) -> None:
         """A term whose leaves are copies that were declared leaves again."""
@@ -149,15 +196,21 @@ class CutTerms:
         if self.shapeless and is_of_single_number(run):
             self.conclude_terms(run, self.shapeless, ELEMENTWISE)
         ended: Site = run.site
-        for node, cut, site in self.derivatives:
+        for node, cut, site, how in self.derivatives:
             if node.walked is ended and self.trains(self.flow.leaves_behind(cut), run):
                 steps = [
-                    Step("read", site, "used here together with a gradient that has a graph"),
+                    Step("read", site, DERIVED[how]),
                     Step("needed", ended, "this `backward()` treats it as a constant"),
                     *self.path.call_steps(cut.site),
                 ]
                 self.claims.add(
-                    "penalty-without-graph", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label
+                    "penalty-without-graph",
+                    cut.site,
+                    steps,
+                    cut=cut.kind,
+                    op=cut.op,
+                    source=cut.source.label,
+                    how=how,
                 )
         for node, cut, site in self.chosen:
             if node.walked is ended:
@@ -174,6 +227,16 @@ class CutTerms:
                     op=cut.op,
                     source=cut.source.label,
                     one_side=True,
+                )
+        for node, cut, site in self.skips:
+            if node.walked is ended and self.trains(self.flow.leaves_behind(cut), run):
+                steps = [
+                    Step("read", site, "added to what a layer made of the same value here"),
+                    Step("needed", ended, "this `backward()` does not take the way past the layer"),
+                    *self.path.call_steps(cut.site),
+                ]
+                self.claims.add(
+                    "term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label, skip=True
                 )
         for node, cut, site in self.normalised:
             if node.walked is ended and (
@@ -262,6 +325,23 @@ def is_derivative(tensor: Tensor) -> bool:
             else edge.inputs[0]
         )
     return isinstance(edge, Node) and edge.op == "autograd.grad"
+
+
+def is_copy_of(tensor: Tensor, cut: Cut) -> bool:
+    """Whether a value is what was cut off and nothing else: `x.detach()`, `x.clone().detach()`, `x.data`."""
+    return tensor.storage.content == cut.source.storage.content and tensor.shape == cut.source.shape
+
+
+def uncopied(node: Node | None) -> Node | None:
+    """What a clone is a copy of."""
+    while node is not None and node.op in COPIES and len(node.inputs) == 1:
+        inner = node.inputs[0]
+        node = inner if isinstance(inner, Node) else None
+    return node
+
+
+def applies_parameters(node: Node) -> bool:
+    return any(isinstance(edge, Tensor) and edge.is_parameter for edge in node.inputs)
 
 
 def measures(cut: Cut, tensor: Tensor) -> bool:

@@ -7,6 +7,7 @@ import os
 import re
 from typing import Any
 
+from gradsight.detect.applied_twice import AppliedTwice
 from gradsight.detect.attribute_typos import AttributeTypos
 from gradsight.detect.cancelled_gradients import CancelledGradients
 from gradsight.detect.changed_data import ChangedData
@@ -44,6 +45,7 @@ from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_gradients import RefusedGradients
 from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
+from gradsight.detect.repeated_rows import RepeatedRows
 from gradsight.detect.repeated_steps import RepeatedSteps
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.detect.returned_values import ReturnedValues
@@ -102,6 +104,7 @@ class Detectors:
             ZeroFeatures(path, claims),
             CancelledGradients(path, claims),
             SharedMemory(path, claims),
+            RepeatedRows(path, claims),
             SecondNames(path, claims),
             ChangedInputs(path, claims),
             ChangedData(path, claims),
@@ -125,6 +128,7 @@ class Detectors:
             ScaledGradients(path, claims, ledger),
             FrozenParameters(path, claims, ledger),
             MisplacedClipping(path, claims, ledger),
+            AppliedTwice(path, claims, ledger),
             GradientHooks(path, claims),
             UntrainedParameters(path, claims, ledger, replaced),
             UndoneFreezes(path, claims),

@@ -2,7 +2,8 @@
 
 A clip works if a backward has filled the gradients and a step is still to come.  One that works in no round of its loop is
 misplaced: *early* where the gradients were cleared and backward comes later, *late* where the step came first and the
-gradients are cleared before they are used again.
+gradients are cleared before they are used again.  It is *partial* where the same backward adds more in the next round,
+before the step: what is clipped then is not what is applied.
 """
 
 from __future__ import annotations
@@ -74,14 +75,17 @@ class MisplacedClipping:
         for clip in [*clips, *self.by_hand][:MOST_CLIPS]:
             verdicts.setdefault(clip.site.key, []).append((clip, *self.judge(clip)))
         for found in verdicts.values():
+            partial = next((one for one in found if one[1] == "partial"), None)
+            if partial is not None and partial[2] is not None:
+                self.claim(partial[0], "partial", partial[2])
+                continue
             # Between the step of one round and the zero_grad of the next a clip is late or early; the first round tells.
             clip, how, other = found[0] if found[0][1] == "early" else found[-1]
             if how and other is not None and all(one[1] == how or one[1] == "late" for one in found):
                 self.claim(clip, how, other)
 
     def claim(self, clip: Clip, how: str, other: Site) -> None:
-        said = "the step has applied them here" if how == "late" else "the gradients are computed here"
-        steps = [Step("needed", other, said), *self.path.call_steps(clip.site)]
+        steps = [Step("needed", other, WORDS[how]), *self.path.call_steps(clip.site)]
         self.claims.add("clip-misplaced", clip.site, steps, how=how)
 
     def judge(self, clip: Clip) -> tuple[str, Site | None]:
@@ -92,6 +96,8 @@ class MisplacedClipping:
         after = [action for action in log[clip.position :] if self.concerns(action, clip)]
         is_over = not after or after[0].verb == "zero"
         if before is not None and before.verb in BACKWARDS:
+            if self.adds_up(before, after, clip):
+                return "partial", after[0].site
             moved = self.moved_between(clip, earlier[-1]) if is_over else None
             return ("late", moved) if moved is not None else ("", None)
         if before is not None and before.verb == "step":
@@ -122,6 +128,19 @@ class MisplacedClipping:
         again = any(leaf in clip.tensors for leaf, place, _ in self.moves if clip.position < place <= clear)
         return next(iter(applied.values())) if not again and clip.tensors <= applied.keys() else None
 
+    def adds_up(self, before: Action, after: list[Action], clip: Clip) -> bool:
+        """Whether the backward whose gradients were clipped adds to them in the next round, and a step comes only later."""
+        following = after[0] if after else None
+        return (
+            following is not None
+            and following.verb == "backward"
+            and following.site.key == before.site.key
+            and following.loops[:-1] == before.loops[:-1]
+            and following.loops != before.loops
+            and clip.site.loops[: len(before.loops)] == before.loops
+            and any(action.verb == "step" for action in after)
+        )
+
     def concerns(self, action: Action, clip: Clip) -> bool:
         if action.verb in BACKWARDS:
             return not action.leaves or any(leaf in clip.tensors for leaf in action.leaves)
@@ -138,6 +157,11 @@ class MisplacedClipping:
 
 
 MOST_CLIPS = 200
+WORDS = {
+    "late": "the step has applied them here",
+    "early": "the gradients are computed here",
+    "partial": "this backward adds more to them in the next round",
+}
 
 
 def is_endless(limit: Any) -> bool:

@@ -43,8 +43,53 @@ class Registration:
         self.attribute_sites: dict[tuple[int, str], Site] = {}
 
     def finish(self) -> None:
+        told: set[int] = set()
         for module in self.path.modules_made:
             self.find_hidden(module)
+            self.find_in_class(module, told)
+            self.find_in_buffers(module, told)
+
+    def find_in_class(self, module: Any, told: set[int]) -> None:
+        """A parameter or module in the body of a class: no instance registers it, and all of them share it."""
+        if not isinstance(module, Instance) or module.module is None or self.path.ended_early:
+            return
+        registered = {id(tensor) for _, tensor in self.path.tensors_of(module, "parameter")}
+        held = {tensor for optimizer in self.path.optimizers for tensor in self.path.ever_held_by(optimizer)}
+        for cls in module.cls.lineage():
+            if not isinstance(cls, ClassValue) or (cls.unit is not None and cls.unit.library):
+                continue
+            for name, value in cls.namespace.items():
+                inner = value if isinstance(value, Tensor) else None
+                own = (
+                    [tensor for _, tensor in self.path.tensors_of(value, "parameter")]
+                    if isinstance(value, (Layer, Instance)) and value.module is not None
+                    else [inner]
+                    if inner is not None and inner.is_parameter
+                    else []
+                )
+                filled = [one for one in own if one in self.ledger.records and id(one) not in registered]
+                site = value.site if isinstance(value, (Tensor, Layer, Instance)) else None
+                if not filled or held.intersection(own) or id(value) in told or site is None:
+                    continue
+                told.add(id(value))
+                self.claims.explained.update(own)
+                self.claims.add(
+                    "not-registered", site, [], name=name, container="class", what=word_for(value, value)
+                )
+
+    def find_in_buffers(self, module: Any, told: set[int]) -> None:
+        """`register_buffer("mu", nn.Parameter(…))`: a buffer is no parameter, whatever it is made of."""
+        if not isinstance(module, Instance) or module.module is None or self.path.ended_early:
+            return
+        held = {tensor for optimizer in self.path.optimizers for tensor in self.path.ever_held_by(optimizer)}
+        for name, tensor in self.path.tensors_of(module, "buffer"):
+            if tensor.is_parameter and tensor in self.ledger.records and tensor not in held:
+                if id(tensor) not in told and held and is_in_place(module, name):
+                    told.add(id(tensor))
+                    self.claims.explained.add(tensor)
+                    self.claims.add(
+                        "not-registered", tensor.site, [], name=name, container="buffer", what="parameter"
+                    )
 
     def find_hidden(self, module: Any) -> None:
         if not isinstance(module, Instance) or module.module is None:
@@ -237,6 +282,11 @@ def is_kept_from_view(place: Site) -> bool:
         and len(value.elts) == 1
         and isinstance(value.elts[0], ast.Name)
     )
+
+
+def is_in_place(module: Instance, name: str) -> bool:
+    """Whether a buffer is the module's own, not one of a part of it."""
+    return "." not in name and name in module.attributes
 
 
 def container_word(value: Any) -> str:

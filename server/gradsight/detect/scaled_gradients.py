@@ -44,6 +44,8 @@ class ScaledGradients:
         """What scalers made, and which."""
         self.stepping: Optimizer | None = None
         """The optimizer that a scaler lets step."""
+        self.unscaled_at: dict[tuple[int, int], Site] = {}
+        """Where scalers unscaled the gradients of an optimizer since their last update."""
         self.not_updated: dict[tuple[int, int], Site] = {}
         """Steps of scalers, with the optimizer, that no update has followed yet."""
 
@@ -53,12 +55,34 @@ class ScaledGradients:
             if isinstance(result, Tensor) and result.node is not None and self.may_scale(fact.scaler):
                 self.scaled_nodes[result.node] = fact.scaler
         elif fact.method in ("unscale_", "step") and fact.arguments:
+            if fact.method == "unscale_":
+                self.check_unscaled_once(fact)
             self.unscaled(fact.arguments[0])
             self.stepping = None
         elif fact.method == "update":
+            self.unscaled_at = {
+                pair: site for pair, site in self.unscaled_at.items() if pair[0] != id(fact.scaler)
+            }
             self.not_updated = {
                 pair: site for pair, site in self.not_updated.items() if pair[0] != id(fact.scaler)
             }
+
+    def check_unscaled_once(self, fact: Scaled) -> None:
+        """Torch refuses to unscale the gradients of one optimizer twice between two updates."""
+        scaler, optimizer = fact.scaler, fact.arguments[0]
+        site, pair = self.path.site(self.path.node), (id(scaler), id(optimizer))
+        enabled = self.path.truth(scaler.enabled)
+        if enabled is False or scaler.escaped or not isinstance(optimizer, Optimizer):
+            return
+        before = self.unscaled_at.get(pair) or self.not_updated.get(pair)
+        if before is not None:
+            assumption = "" if enabled else "the gradient scaler is enabled"
+            words = "they were unscaled here" if pair in self.unscaled_at else "the step was here"
+            steps = [Step("call", before, words)] if before.key != site.key else []
+            self.claims.add(
+                "scaler-misused", site, [*steps, *self.path.call_steps(site)], assumption, how="unscale"
+            )
+        self.unscaled_at[pair] = site
 
     def on_scaler_stepping(self, fact: ScalerStepping) -> None:
         self.stepping = fact.optimizer

@@ -542,11 +542,12 @@ def knows_mode(module: Any) -> bool:
 
 
 def pairs_of_one_leaf(updates: list[Any]) -> list[tuple[Any, Any]]:
-    """Consecutive updates of the same leaf."""
-    last: dict[Tensor, Any] = {}
+    """Consecutive updates of the same leaf by the same statement."""
+    last: dict[tuple[Tensor, Any], Any] = {}
     pairs = []
     for update in updates:
-        if update[0] in last:
-            pairs.append((last[update[0]], update))
-        last[update[0]] = update
+        key = (update[0], update[1].key)
+        if key in last:
+            pairs.append((last[key], update))
+        last[key] = update
     return pairs

@@ -43,6 +43,8 @@ class Maybe:
         return f"Maybe({self.reason!r}{', weak' if self.weak else ''})"
 
 
+PART_OF = "<array>"
+"""The attribute of a tensor that holds the NumPy array in whose memory it lies."""
 INTEGRAL = ("int", "bool")
 """Kinds of numbers that no gradient flows through."""
 IGNORANT = Maybe("a value that is not known here", weak=True)

@@ -132,16 +132,13 @@ class AbsentGrad:
 
 
 class Array:
-    """A NumPy array; `tensor` is the tensor whose memory it shares, if any."""
+    """A NumPy array; `tensor` is the tensor whose memory it shares, if any, `whole` the array that it is a part of."""
 
-    __slots__ = ("cuts", "shape", "tensor")
+    __slots__ = ("cuts", "shape", "tensor", "whole")
 
-    def __init__(
-        self, tensor: Tensor | None = None, cuts: frozenset[Cut] = NO_CUTS, shape: Shape = None
-    ) -> None:
-        self.tensor = tensor
-        self.cuts = cuts
-        self.shape = shape
+    def __init__(self, tensor: Tensor | None = None, cuts: frozenset[Cut] = NO_CUTS, shape: Shape = None, whole: Array | None = None) -> None:  # fmt: skip
+        self.tensor, self.cuts = tensor, cuts
+        self.shape, self.whole = shape, whole
 
 
 class Seq:

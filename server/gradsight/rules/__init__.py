@@ -64,6 +64,7 @@ MODULES = (
     "layer_unused",
     "optimizer_refused",
     "statistics_left_behind",
+    "gradients_applied_twice",
     "not_registered",
     "attribute_typo",
     "before_super_init",

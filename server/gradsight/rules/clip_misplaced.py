@@ -1,4 +1,4 @@
-"""Gradients that are clipped before backward, or after the step.
+"""Gradients that are clipped before all of them are there, or after the step.
 
 ## What goes wrong silently
 
@@ -36,6 +36,25 @@ for batch in 1000 * torch.ones(2, 4, 2):
     loss.backward()
     optimizer.step()
 assert (net.weight - before).norm() > 1000
+```
+
+Where gradients are accumulated, a clip after each backward clips the sum of all so far, again and again: the early batches
+are scaled down by what the later ones bring.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=1.0)
+for number, batch in enumerate(torch.eye(2).repeat(2, 1)):
+    (10 * net(batch) / 2).backward()
+    nn.utils.clip_grad_norm_(net.parameters(), 1.0)  # warning: GS513
+    if (number + 1) % 2 == 0:
+        optimizer.step()
+        first, second = net.weight.grad[0]
+        optimizer.zero_grad()
+assert second > 1.2 * first
 ```
 
 ## Use instead
@@ -92,6 +111,8 @@ from gradsight.model.rule import Rule, make_finding
 
 def judge(event: Event) -> Finding | None:
     message = "gradients are clipped before they exist: clip between `backward()` and `step()`"
+    if event.names.get("how") == "partial":
+        message = "gradients are clipped before all of them are there: clip once, right before `step()`"
     if event.names.get("how") == "late":
         message = "gradients are clipped after `step()` has used them: clip between `backward()` and `step()`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

@@ -116,6 +116,8 @@ def _starved(event: Event) -> str:
         return f"{named(event, 'parameter')} learns nothing from it"
     if event.names.get("one_side"):
         return "where this side is taken nothing learns"
+    if event.names.get("skip"):
+        return "what comes before learns through the layer alone"
     return "nothing before it learns"
 
 

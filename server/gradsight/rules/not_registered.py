@@ -156,6 +156,12 @@ def judge(event: Event) -> Finding | None:
 
 def _message(event: Event) -> str:
     name, container, what = named(event, "name"), text(event, "container"), text(event, "what")
+    if container == "buffer":
+        return f"{name} is a buffer, so no optimizer is given it and it never trains: assign the `nn.Parameter` to `self`"
+    if container == "class":
+        return (
+            f"{name} belongs to the class, which registers nothing, so it never trains: make it in `__init__`"
+        )
     if container == "tensor":
         return f"{name} is a plain tensor, so it never trains: make it an `nn.Parameter`"
     if what == "object":

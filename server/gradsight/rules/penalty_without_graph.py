@@ -18,6 +18,23 @@ loss.backward()
 assert not penalty.requires_grad
 ```
 
+So is a step that a model takes inside of its training: weights that are moved by such a gradient do not know that it depends
+on them, and MAML becomes its first-order approximation.
+
+```python
+import torch
+from torch import nn
+
+weight = nn.Parameter(torch.ones(3))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+inner = weight.pow(3).sum()
+(slope,) = torch.autograd.grad(inner, weight)  # warning: GS405
+fast = weight - 0.1 * slope
+fast.sum().backward()
+optimizer.step()
+assert torch.equal(weight.grad, torch.ones(3))
+```
+
 ## Use instead
 
 Pass `create_graph=True`, so that the gradient has a graph of its own.
@@ -38,7 +55,7 @@ assert penalty.requires_grad
 
 ## Not reported
 
-A gradient that is only printed, or that is only used for a step, needs no graph.
+A gradient that is only printed, or that is only used for a step, needs no graph; who writes `create_graph=False` wants none.
 
 ```python
 import torch
@@ -48,6 +65,17 @@ x = torch.ones(3, requires_grad=True)
 with torch.no_grad():
     x -= 0.1 * slope
 print(slope.norm())
+```
+
+```python
+import torch
+from torch import nn
+
+weight = nn.Parameter(torch.ones(3))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+(slope,) = torch.autograd.grad(weight.pow(3).sum(), weight, create_graph=False)
+(weight - 0.1 * slope).sum().backward()
+optimizer.step()
 ```
 
 ## Fix safety
@@ -72,6 +100,10 @@ def judge(event: Event) -> Finding | None:
     if event.kind != "penalty-without-graph" and event.names.get("cut") != "grad":
         return None
     message = "this gradient has no graph, so the penalty trains nothing: pass `create_graph=True`"
+    if event.names.get("how") == "step":
+        message = (
+            "this gradient has no graph, so the step made with it is a constant: pass `create_graph=True`"
+        )
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )

@@ -34,6 +34,25 @@ for x in torch.ones(3, 4, 2):
     scaler.step(optimizer)  # error: GS511  # raises: has already been called since the last update
 ```
 
+Nor may gradients be unscaled twice between two updates, as happens where they are clipped after each backward of an
+accumulation.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for number, x in enumerate(torch.ones(4, 4, 2)):
+    scaler.scale(net(x).mean()).backward()
+    scaler.unscale_(optimizer)  # error: GS511  # raises: unscale_() has already been called
+    if number % 2:
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+```
+
 ## Use instead
 
 Step through the scaler, and update it.
@@ -92,6 +111,11 @@ def judge(event: Event) -> Finding | None:
     if event.names.get("how") == "update":
         message = (
             "`scaler.step` is called again without `scaler.update()`, which raises: update after each step"
+        )
+        severity = "error"
+    if event.names.get("how") == "unscale":
+        message = (
+            "`unscale_` is called again before `scaler.update()`, which raises: unscale right before the step"
         )
         severity = "error"
     finding = make_finding(event, RULE.code, RULE.name, message, severity)

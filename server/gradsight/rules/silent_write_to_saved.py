@@ -147,6 +147,9 @@ def judge(event: Event) -> Finding | None:
     if event.names.get("by_statistics"):
         message = f"this updates the running statistics that {named(event, 'saver')} saved in eval mode: call `backward()` first"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.names.get("saver") == "checkpoint" and event.names.get("write") == "optimizer step":
+        message = "`checkpoint` computes with these parameters again in `backward()`: step only after it"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"{named(event, 'here', 'this write')} silently changes what {named(event, 'saver')} saved, so the gradient is wrong: use a copy"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 

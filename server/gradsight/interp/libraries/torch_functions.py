@@ -23,7 +23,17 @@ from gradsight.model.library_objects import (
 )
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Syntax
-from gradsight.model.tensors import INTEGRAL, NO_LEVELS, Cut, Maybe, Node, Shape, Tensor, any_requires_grad
+from gradsight.model.tensors import (
+    INTEGRAL,
+    NO_LEVELS,
+    PART_OF,
+    Cut,
+    Maybe,
+    Node,
+    Shape,
+    Tensor,
+    any_requires_grad,
+)
 from gradsight.model.trace import Applied, Declared, LeafMade, Read
 from gradsight.model.values import (
     MISSING,
@@ -372,6 +382,8 @@ class TorchFunctions(LibrariesFloor):
             tensor = Tensor(site, dtype="?")
         tensor.cuts = cuts_of(array)
         tensor.leaf_made = True
+        if isinstance(array, Array) and array.whole is not None:
+            tensor.attributes = {**(tensor.attributes or {}), PART_OF: array.whole}
         if isinstance(array, Array) and array.tensor is None:
             array.tensor = tensor
         return tensor

@@ -256,7 +256,9 @@ class Objects(FunctionObjects):
                 return owner[place]
             return Unknown("item of a text", "text") if isinstance(owner, str) else Number()
         if isinstance(owner, Array):
-            return Array(owner.tensor, owner.cuts)
+            # An index of numbers and slices gives a part of the same memory.
+            is_part = isinstance(index, (int, Slice, Number, Unknown))
+            return Array(owner.tensor, owner.cuts, whole=(owner.whole or owner) if is_part else None)
         if isinstance(owner, Opaque):
             return self.libraries.opaque_item(owner, index, node)
         if isinstance(owner, External) and owner.path == "sys.modules" and index == self.entry.module_name():

@@ -25,7 +25,7 @@ class BackwardFaults(Writer):
 
     def saved_is_stale(self, node: Node, saved: Saved, site: Site, how: str, assumption: str) -> None:
         """A saved tensor has another version: torch refuses."""
-        if not saved.certain or is_weak(node) or "running_" in saved.role:
+        if not saved.certain or is_weak(node):
             return
         writes = [
             write

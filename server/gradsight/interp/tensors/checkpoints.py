@@ -76,6 +76,8 @@ class Checkpoints(Training):
                         for one in inputs
                         if isinstance(one, Tensor)
                     ]
+                    # Backward computes with the parameters as they are by then, and compares no version.
+                    wrapped.saved += parameters_inside(edge, given)
                 tensor.node = wrapped
         return result
 
@@ -115,6 +117,16 @@ def nodes_inside(edge: Edge, outside: list[Edge]) -> list[Node]:
         found.append(node)
         todo.extend(node.inputs)
     return found
+
+
+def parameters_inside(edge: Edge, outside: list[Edge]) -> list[Saved]:
+    """The parameters that nodes between an edge and what was given from outside have saved, each once."""
+    found: dict[Tensor, Saved] = {}
+    for node in nodes_inside(edge, outside):
+        for saved in node.saved:
+            if saved.certain and saved.tensor.is_parameter and saved.tensor not in found:
+                found[saved.tensor] = Saved(saved.tensor, "input", True, noticed=False)
+    return list(found.values())
 
 
 def keeps_inside(edge: Edge, outside: list[Edge]) -> bool:

@@ -27,7 +27,7 @@ from gradsight.model.tensors import (
     Tensor,
     any_requires_grad,
 )
-from gradsight.model.trace import Augmented, Combined, Read, Viewed
+from gradsight.model.trace import Augmented, Combined, Read, RowsWritten, Viewed
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -198,6 +198,8 @@ class Indexing(TensorAttributes):
     def write_item(self, tensor: Tensor, index: Value, value: Value, node: Syntax) -> None:
         """`tensor[index] = value`."""
         site = self.path.site(node)
+        if isinstance(index, Tensor) and index.dtype == "int":
+            self.path.tell(RowsWritten(tensor, index, value, node))
         self.path.tick += 1
         if numel(index_shape(tensor.shape, index)) == 0:
             return

@@ -93,6 +93,7 @@ from gradsight.model.trace.tensors import (
     DataAssigned,
     Read,
     ResultDropped,
+    RowsWritten,
     Used,
     Viewed,
     Wrote,
@@ -115,7 +116,7 @@ from gradsight.model.trace.training import (
 )
 
 Fact = (
-    Used | Viewed | Applied | Combined | Augmented | Wrote | DataAssigned | Read | CutByMode | ResultDropped
+    Used | Viewed | Applied | Combined | Augmented | Wrote | RowsWritten | DataAssigned | Read | CutByMode | ResultDropped
     | Declared | Wrapped | Backward | AbsentGradUsed | Identified | GradAssigned | Clearing | Cleared | Scaled | Hooked | CustomApplied
     | GradRead | GradRequested | WriteRefused | OutdatedViewUsed | OutRefused | InferenceSaved | NumpyRefused | NonLeafCopied
     | NonLeafOptimized | BeforeInit | NoGraph | NotScalar | SavedOverwritten | FreedNeeded | SavedChanged | GraphFound | Walked
@@ -222,6 +223,7 @@ __all__ = [
     "Recording",
     "ResultDropped",
     "ResultsMade",
+    "RowsWritten",
     "SavedChanged",
     "SavedOverwritten",
     "Scaled",

@@ -64,6 +64,15 @@ class Wrote(NamedTuple):
     write: Write
 
 
+class RowsWritten(NamedTuple):
+    """`tensor[index] = value` was executed, with a tensor of row numbers as the index."""
+
+    tensor: Tensor
+    index: Tensor
+    value: Any
+    node: ast.AST
+
+
 class DataAssigned(NamedTuple):
     """`tensor.data = value`."""
 

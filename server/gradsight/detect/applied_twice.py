@@ -1,0 +1,95 @@
+"""Steps that apply gradients which another step has applied already, with no backward in between.
+
+Two optimizers that hold one parameter move it twice by one gradient; so does a `step` beside the one that the scaler calls.
+A closure that computes nothing hands the optimizer the gradients of its first call again and again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.path import Path
+from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Stepping
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A step that used the gradient of a parameter, and the backward that the gradient was from."""
+
+    optimizer: Optimizer
+    site: Site
+    filled_at: Site | None
+
+
+class AppliedTwice:
+    """Remembers for each parameter which gradient was applied last."""
+
+    def __init__(self, path: Path, claims: Claims, ledger: GradientLedger) -> None:
+        self.path = path
+        self.claims = claims
+        self.ledger = ledger
+        self.applied: dict[Tensor, Applied] = {}
+
+    def on_stepping(self, fact: Stepping) -> None:
+        optimizer, site = fact.optimizer, fact.site
+        again: list[tuple[Tensor, Applied]] = []
+        for parameter in self.path.parameters_of(optimizer):
+            record = self.ledger.records.get(parameter)
+            if record is None or record.state != "filled":
+                self.applied.pop(parameter, None)
+                continue
+            before = self.applied.get(parameter)
+            is_old = before is not None and not record.pending and before.filled_at is record.filled_at
+            if before is not None and is_old and parameter.requires_grad is True:
+                again.append((parameter, before))
+            self.applied[parameter] = Applied(optimizer, site, record.filled_at)
+        if again and self.is_one_round(again[0][1], optimizer, site):
+            self.claim(again, optimizer, site)
+
+    def is_one_round(self, before: Applied, optimizer: Optimizer, site: Site) -> bool:
+        """Whether nothing that is not known came between: an optimizer that escaped may have been given other gradients."""
+        return (
+            not self.path.gradients_unknown
+            and not any(
+                one.escaped or one.is_guessed() or not self.path.knows_all_parameters(one)
+                for one in (optimizer, before.optimizer)
+            )
+            and before.site.loops == site.loops
+            and before.filled_at is not None
+            and before.filled_at.loops[: len(site.loops)] == site.loops
+            and (before.optimizer is optimizer or self.is_joint(before, optimizer))
+        )
+
+    def is_joint(self, before: Applied, optimizer: Optimizer) -> bool:
+        """Whether the backward was for both optimizers: it reached what only one of them holds, of each.
+
+        Where each has a loss of its own, the parameters of both are meant to hear of both.
+        """
+        reached = {leaf for run in self.path.backwards if run.site is before.filled_at for leaf in run.leaves}
+        one, other = set(self.path.parameters_of(before.optimizer)), set(self.path.parameters_of(optimizer))
+        return all(not own or bool(own & reached) for own in (one - other, other - one))
+
+    def claim(self, again: list[tuple[Tensor, Applied]], optimizer: Optimizer, site: Site) -> None:
+        parameter, before = again[0]
+        if before.filled_at is None:
+            return
+        steps = [
+            Step("made", before.filled_at, "the gradients are computed here"),
+            *([] if before.site is site else [Step("written", before.site, "this step has applied them")]),
+        ]
+        both = before.optimizer is not optimizer
+        if both and optimizer.site is not None:
+            steps.append(Step("made", optimizer.site, "this optimizer holds parameters of another one"))
+        self.claims.add(
+            "gradients-applied-twice",
+            site,
+            [*steps, *self.path.call_steps(site)],
+            parameter=parameter.label,
+            how="closure" if before.site is site else "shared" if both else "again",
+        )

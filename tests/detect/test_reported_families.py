@@ -1,0 +1,321 @@
+"""Families of silent faults after users' reports: each hazard on its line, and the right program beside it silent."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+from gradsight.analysis import analyze
+from gradsight.model import Source
+
+HEAD = """\
+import numpy as np
+import torch
+import torch.nn as nn
+from torch.distributions import Normal
+from torch.utils.checkpoint import checkpoint
+"""
+
+
+def check(text: str, *expected: tuple[str, str]) -> None:
+    """Compare the alarms with the expected codes, each on the line that begins with a text."""
+    program = HEAD + dedent(text)
+    lines = program.split("\n")
+    alarms = [
+        (finding.code, lines[finding.span.line - 1].strip())
+        for finding in analyze(Source("program.py", program)).findings
+        if finding.severity in ("error", "warning")
+    ]
+    assert [(code, line.startswith(start)) for (code, line), (_, start) in zip(alarms, expected)] == [
+        (code, True) for code, _ in expected
+    ], alarms
+    assert len(alarms) == len(expected), alarms
+
+
+def trained(model: str, loss: str) -> str:
+    return f"""
+net = {model}
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    loss = {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+ROWS = """
+net = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    points = torch.rand(9, 4)
+    cells = {cells}
+    grid = torch.zeros(12, 3)
+    {write}
+    optimizer.zero_grad()
+    grid.pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "cells",
+    ["torch.randint(0, 12, (9,))", "(points[:, 0] * 12).long()", "torch.cdist(points, points).argmin(1)"],
+)
+def test_a_sum_over_rows_that_come_several_times_is_reported(cells: str) -> None:
+    check(ROWS.format(cells=cells, write="grid[cells] += net(points)"), ("GS107", "grid[cells] +="))
+
+
+@pytest.mark.parametrize(
+    ("cells", "write"),
+    [
+        ("torch.randperm(12)[:9]", "grid[cells] += net(points)"),
+        ("torch.arange(9)", "grid[cells] += net(points)"),
+        ("torch.randint(0, 12, (9,))", "grid = grid.index_add(0, cells, net(points))"),
+        ("points[:, 0] > 0.5", "grid[:9][cells] += net(points[cells])"),
+    ],
+)
+def test_rows_that_come_once_and_sums_by_index_add_are_silent(cells: str, write: str) -> None:
+    check(ROWS.format(cells=cells, write=write))
+
+
+SCALED = """
+class Head(nn.Module):
+    {cls}
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(4, 3)
+        {init}
+
+    def forward(self, x):
+        return self.f(x) * self.scale
+"""
+
+
+def test_a_parameter_of_a_class_is_registered_by_no_instance() -> None:
+    text = SCALED.format(cls="scale = nn.Parameter(torch.ones(3))", init="pass")
+    check(text + trained("Head()", "net(torch.randn(5, 4)).pow(2).mean()"), ("GS601", "scale ="))
+
+
+def test_a_parameter_in_a_buffer_is_given_to_no_optimizer() -> None:
+    text = SCALED.format(cls="", init='self.register_buffer("scale", nn.Parameter(torch.ones(3)))')
+    check(text + trained("Head()", "net(torch.randn(5, 4)).pow(2).mean()"), ("GS601", "self.register_buffer"))
+
+
+@pytest.mark.parametrize(
+    ("cls", "init"),
+    [
+        ("", "self.scale = nn.Parameter(torch.ones(3))"),
+        ("", 'self.register_buffer("scale", torch.ones(3))'),
+        ("scale = 2.0", "pass"),
+        ("scale = torch.ones(3)", "pass"),
+    ],
+)
+def test_parameters_buffers_and_constants_in_their_place_are_silent(cls: str, init: str) -> None:
+    check(
+        SCALED.format(cls=cls, init=init) + trained("Head()", "net(torch.randn(5, 4)).pow(2).mean()"),
+    )
+
+
+STATISTICS = """
+norm = nn.BatchNorm1d(4)
+norm.eval()
+x = torch.randn(6, 4, requires_grad=True)
+out = norm(x)
+{before}
+out.pow(2).mean().backward()
+{after}
+"""
+
+
+def test_statistics_that_are_written_between_forward_and_backward_are_reported() -> None:
+    write = "norm.running_mean.mul_(0.9)"
+    check(STATISTICS.format(before=write, after=""), ("GS101", write))
+    check(STATISTICS.format(before="", after=write))
+
+
+def test_a_norm_that_is_called_twice_in_training_is_silent() -> None:
+    check("""
+        norm = nn.BatchNorm1d(4)
+        x = torch.randn(6, 4, requires_grad=True)
+        (norm(x).pow(2).mean() + norm(2 * x).mean()).backward()
+        """)
+
+
+CUBE = """
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        {keep}
+        return x * x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        {read}
+        return grad * 3 * square
+
+x = torch.randn(4, requires_grad=True)
+y = Cube.apply(x).sum()
+(slope,) = torch.autograd.grad(y, x, create_graph=True)
+{end}
+"""
+
+
+def test_what_is_computed_and_kept_on_ctx_has_no_graph_in_a_second_derivative() -> None:
+    kept = {"keep": "ctx.square = x * x", "read": "square = ctx.square"}
+    check(CUBE.format(**kept, end="slope.pow(2).sum().backward()"), ("GS706", "ctx.square ="))
+    check(CUBE.format(**kept, end="print(slope)"))
+    saved = {"keep": "ctx.save_for_backward(x)", "read": "square = ctx.saved_tensors[0] ** 2"}
+    check(CUBE.format(**saved, end="slope.pow(2).sum().backward()"))
+
+
+RECOMPUTED = """
+block = nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 5))
+optimizer = torch.optim.SGD(block.parameters(), lr=0.1)
+for _ in range(2):
+    hidden = {hidden}
+    other = block(torch.randn(6, 4)).pow(2).mean()
+    optimizer.zero_grad()
+    other.backward()
+    {between}
+    hidden.pow(2).mean().backward()
+    optimizer.step()
+"""
+CHECKPOINTED = "checkpoint(block, torch.randn(6, 4), use_reentrant=False)"
+
+
+def test_a_step_before_a_recomputation_is_reported() -> None:
+    check(RECOMPUTED.format(hidden=CHECKPOINTED, between="optimizer.step()"), ("GS104", "optimizer.step()"))
+
+
+def test_a_step_after_all_recomputations_is_silent() -> None:
+    check(RECOMPUTED.format(hidden=CHECKPOINTED, between="pass"))
+
+
+ADVERSARIAL = """
+maker, critic = nn.Linear(4, 4), nn.Linear(6, 1)
+opt_m = torch.optim.Adam(maker.parameters(), lr=1e-3)
+opt_c = torch.optim.Adam(critic.parameters(), lr=1e-3)
+for _ in range(2):
+    x, real = torch.randn(5, 4), torch.randn(5, 4)
+    fake = maker(x)
+    loss_c = critic(torch.cat([fake.detach(), x[:, :2]], 1)).mean() - critic(torch.cat([real, x[:, :2]], 1)).mean()
+    opt_c.zero_grad()
+    loss_c.backward()
+    opt_c.step()
+    judged = critic(torch.cat([{judged}, x[:, :2]], 1))
+    loss_m = -judged.mean() + nn.functional.l1_loss(fake, real)
+    opt_m.zero_grad()
+    loss_m.backward()
+    opt_m.step()
+"""
+
+
+def test_a_critic_that_judges_a_detached_result_is_reported() -> None:
+    check(ADVERSARIAL.format(judged="fake"))
+    # The other half of the batch keeps the critic in the graph.
+    check(
+        ADVERSARIAL.format(judged="fake.detach()").replace(
+            "x[:, :2]], 1))\n    loss_m", "maker(x)[:, :2]], 1))\n    loss_m"
+        ),
+        ("GS203", "judged ="),
+    )
+
+
+VARIATIONAL = """
+encoder, scale, decoder = nn.Linear(6, 2), nn.Linear(6, 2), nn.Linear(2, 6)
+optimizer = torch.optim.Adam([*encoder.parameters(), *scale.parameters(), *decoder.parameters()], lr=1e-3)
+for _ in range(2):
+    x = torch.randn(5, 6)
+    posterior = Normal(encoder(x), scale(x).exp())
+    code = posterior.{draw}()
+    kl = (posterior.mean.pow(2) + posterior.stddev.pow(2) - 2 * posterior.stddev.log() - 1).mean()
+    loss = (decoder(code) - x).pow(2).mean() + kl
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_code_that_is_drawn_without_a_path_is_reported() -> None:
+    check(VARIATIONAL.format(draw="sample"), ("GS205", "code ="))
+    check(VARIATIONAL.format(draw="rsample"))
+
+
+ACCUMULATED = """
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+for number in range(6):
+    scaler.scale(net(torch.randn(5, 4)).mean()).backward()
+    {each}
+    if (number + 1) % 3 == 0:
+        {once}
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad()
+"""
+
+
+def test_gradients_that_are_unscaled_twice_are_reported() -> None:
+    unscale = "scaler.unscale_(optimizer)"
+    check(ACCUMULATED.format(each=unscale, once="pass"), ("GS511", unscale))
+    check(ACCUMULATED.format(each="pass", once=unscale))
+
+
+ARRAYS = """
+class Series(torch.utils.data.Dataset):
+    def __init__(self, values):
+        self.values = values.astype(np.float32)
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        piece = torch.from_numpy(self.values[index * 3 : index * 3 + 3]{copy})
+        {write}
+        return piece
+
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(Series(np.random.rand(12)), batch_size=2)
+for _ in range(2):
+    for batch in loader:
+        optimizer.zero_grad()
+        net(batch).pow(2).mean().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("copy", "write", "told"),
+    [
+        ("", "piece -= 0.5", [("GS107", "piece -=")]),
+        (".copy()", "piece -= 0.5", []),
+        ("", "piece = piece - 0.5", []),
+    ],
+)
+def test_a_sample_that_lies_in_the_array_of_a_dataset_is_not_to_be_changed(
+    copy: str, write: str, told: list[tuple[str, str]]
+) -> None:
+    check(ARRAYS.format(copy=copy, write=write), *told)
+
+
+ATTACK = """
+net = nn.Linear(4, 2)
+x, y = torch.rand(5, 4), torch.randint(0, 2, (5,))
+delta = torch.zeros_like(x).requires_grad_()
+for _ in range(4):
+    loss = nn.functional.cross_entropy(net(x + delta), y)
+    net.zero_grad()
+    loss.backward()
+    delta.data = torch.clamp(delta.detach() + 0.1 * delta.grad.detach().sign(), -0.3, 0.3)
+    delta.data = torch.max(torch.min(1 - x, delta.data), 0 - x)
+    {clear}
+"""
+
+
+def test_the_gradient_of_a_perturbation_that_nobody_clears_is_reported() -> None:
+    check(ATTACK.format(clear="pass"), ("GS501", "loss.backward()"))
+    check(ATTACK.format(clear="delta.grad = None"))
