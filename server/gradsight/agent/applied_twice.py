@@ -25,7 +25,7 @@ class _Step:
     stack: Stack
 
 
-class AppliedTwice:
+class TwiceApplied:
     """Hears of every step, before and after."""
 
     def __init__(self, training: TrainingWatch) -> None:

@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from gradsight.agent.aliases import Aliases
 from gradsight.agent.api_hooks import ApiHooks
-from gradsight.agent.applied_twice import AppliedTwice
+from gradsight.agent.applied_twice import TwiceApplied
 from gradsight.agent.arrays import OutsideCalls
 from gradsight.agent.backwards import Backwards
 from gradsight.agent.blame import Blame, is_refused_write
@@ -124,7 +124,7 @@ class FullInstruments(Instruments):
         self.threads = ThreadWatch(ledger)
         self.who = WhoTrains(log, ledger, self.shadow, self.training)
         self.clipping = Clipping(ledger, self.shadow, self.training)
-        self.applied = AppliedTwice(self.training)
+        self.applied = TwiceApplied(self.training)
         self.copies = ModelCopies(ledger)
         self.hooked = OverwrittenInputs(ledger, self.modules)
         self.lost = LostGradients(ledger, self.shadow, self.training)

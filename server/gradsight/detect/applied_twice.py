@@ -19,7 +19,7 @@ from gradsight.model.trace import Stepping
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedStep:
     """A step that used the gradient of a parameter, and the backward that the gradient was from."""
 
     optimizer: Optimizer
@@ -34,11 +34,11 @@ class AppliedTwice:
         self.path = path
         self.claims = claims
         self.ledger = ledger
-        self.applied: dict[Tensor, Applied] = {}
+        self.applied: dict[Tensor, AppliedStep] = {}
 
     def on_stepping(self, fact: Stepping) -> None:
         optimizer, site = fact.optimizer, fact.site
-        again: list[tuple[Tensor, Applied]] = []
+        again: list[tuple[Tensor, AppliedStep]] = []
         for parameter in self.path.parameters_of(optimizer):
             record = self.ledger.records.get(parameter)
             if record is None or record.state != "filled":
@@ -48,11 +48,11 @@ class AppliedTwice:
             is_old = before is not None and not record.pending and before.filled_at is record.filled_at
             if before is not None and is_old and parameter.requires_grad is True:
                 again.append((parameter, before))
-            self.applied[parameter] = Applied(optimizer, site, record.filled_at)
+            self.applied[parameter] = AppliedStep(optimizer, site, record.filled_at)
         if again and self.is_one_round(again[0][1], optimizer, site):
             self.claim(again, optimizer, site)
 
-    def is_one_round(self, before: Applied, optimizer: Optimizer, site: Site) -> bool:
+    def is_one_round(self, before: AppliedStep, optimizer: Optimizer, site: Site) -> bool:
         """Whether nothing that is not known came between: an optimizer that escaped may have been given other gradients."""
         return (
             not self.path.gradients_unknown
@@ -66,7 +66,7 @@ class AppliedTwice:
             and (before.optimizer is optimizer or self.is_joint(before, optimizer))
         )
 
-    def is_joint(self, before: Applied, optimizer: Optimizer) -> bool:
+    def is_joint(self, before: AppliedStep, optimizer: Optimizer) -> bool:
         """Whether the backward was for both optimizers: it reached what only one of them holds, of each.
 
         Where each has a loss of its own, the parameters of both are meant to hear of both.
@@ -75,7 +75,7 @@ class AppliedTwice:
         one, other = set(self.path.parameters_of(before.optimizer)), set(self.path.parameters_of(optimizer))
         return all(not own or bool(own & reached) for own in (one - other, other - one))
 
-    def claim(self, again: list[tuple[Tensor, Applied]], optimizer: Optimizer, site: Site) -> None:
+    def claim(self, again: list[tuple[Tensor, AppliedStep]], optimizer: Optimizer, site: Site) -> None:
         parameter, before = again[0]
         if before.filled_at is None:
             return

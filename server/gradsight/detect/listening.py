@@ -45,7 +45,6 @@ from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_gradients import RefusedGradients
 from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
-from gradsight.detect.repeated_rows import RepeatedRows
 from gradsight.detect.repeated_steps import RepeatedSteps
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.detect.returned_values import ReturnedValues
@@ -53,6 +52,7 @@ from gradsight.detect.scaled_gradients import ScaledGradients
 from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.snapshot_aliases import SnapshotAliases
+from gradsight.detect.summed_rows import SummedRows
 from gradsight.detect.training_protocol import TrainingProtocol
 from gradsight.detect.undone_freezes import UndoneFreezes
 from gradsight.detect.untrained_parameters import UntrainedParameters
@@ -104,7 +104,7 @@ class Detectors:
             ZeroFeatures(path, claims),
             CancelledGradients(path, claims),
             SharedMemory(path, claims),
-            RepeatedRows(path, claims),
+            SummedRows(path, claims),
             SecondNames(path, claims),
             ChangedInputs(path, claims),
             ChangedData(path, claims),

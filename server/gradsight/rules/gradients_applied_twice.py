@@ -21,8 +21,8 @@ other.step()  # warning: GS520
 assert torch.allclose(body.weight, before - 0.2 * body.weight.grad)
 ```
 
-where a `step` was left beside the one that a gradient scaler calls, and where a closure computes nothing: LBFGS asks it for
-new gradients several times in one step.
+It also happens where a `step` was left beside the one that a gradient scaler calls, and where a closure computes nothing:
+LBFGS asks it for new gradients several times in one step.
 
 ```python
 import torch

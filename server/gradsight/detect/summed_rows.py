@@ -31,7 +31,7 @@ CASTS = {"long", "int", "to", "type"}
 ROUNDING = {"floor", "ceil", "round", "trunc", "clamp", "clip", "mul", "div"}
 
 
-class RepeatedRows:
+class SummedRows:
     """Hears of every write by row numbers."""
 
     def __init__(self, path: Path, claims: Claims) -> None:
