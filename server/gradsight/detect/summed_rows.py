@@ -44,10 +44,10 @@ class SummedRows:
             return
         if not self.path.grad_mode or not any(one.needs_grad() is True for one in tensors_in(fact.value)):
             return
-        if not (has_more_than_rows(fact.index, fact.tensor) or may_repeat(fact.index.site.node)):
+        if not (has_more_than_rows(fact.rows, fact.tensor) or may_repeat(fact.rows.site.node)):
             return
         site = self.path.site(statement)
-        steps = [Step("made", fact.index.site, "one row number can come several times")]
+        steps = [Step("made", fact.rows.site, "one row number can come several times")]
         self.claims.add(
             "alias-read-after-write",
             site,

@@ -68,7 +68,7 @@ class RowsWritten(NamedTuple):
     """`tensor[index] = value` was executed, with a tensor of row numbers as the index."""
 
     tensor: Tensor
-    index: Tensor
+    rows: Tensor
     value: Any
     node: ast.AST
 
