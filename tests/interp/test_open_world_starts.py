@@ -55,6 +55,14 @@ def test_a_dimension_that_is_not_known_brings_no_graph(reduced: str) -> None:
     check(MEANS.format(cut="", reduced=reduced))
 
 
+@pytest.mark.parametrize(
+    "picked", ["out.gather(1, n.unsqueeze(1))", "out.index_select(0, n.view(-1))", "out.masked_fill(n, 0.0)"]
+)
+def test_an_index_or_a_mask_that_is_not_known_brings_no_graph(picked: str) -> None:
+    check(MEANS.format(cut=".detach()  # GS203", reduced=picked))
+    check(MEANS.format(cut="", reduced=picked))
+
+
 def test_the_other_of_two_that_are_compared_may_bring_one() -> None:
     check(MEANS.format(cut=".detach()", reduced="torch.max(out, n)"))
     check(MEANS.format(cut=".detach()", reduced="(out + n)"))
