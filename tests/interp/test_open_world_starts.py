@@ -55,6 +55,14 @@ def test_a_dimension_that_is_not_known_brings_no_graph(reduced: str) -> None:
     check(MEANS.format(cut="", reduced=reduced))
 
 
+@pytest.mark.parametrize(
+    "picked", ["out.gather(1, n.unsqueeze(1))", "out.index_select(0, n.view(-1))", "out.masked_fill(n, 0.0)"]
+)
+def test_an_index_or_a_mask_that_is_not_known_brings_no_graph(picked: str) -> None:
+    check(MEANS.format(cut=".detach()  # GS203", reduced=picked))
+    check(MEANS.format(cut="", reduced=picked))
+
+
 def test_the_other_of_two_that_are_compared_may_bring_one() -> None:
     check(MEANS.format(cut=".detach()", reduced="torch.max(out, n)"))
     check(MEANS.format(cut=".detach()", reduced="(out + n)"))
@@ -211,3 +219,37 @@ def test_a_value_that_is_taken_out_of_itself_is_no_lost_term() -> None:
         loss.backward()
         optimizer.step()
     """)
+
+
+FORGOTTEN = """
+def train(model, loader, settings):
+    optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        {backward}
+        optimizer.step(){claim}
+"""
+
+
+def test_a_step_on_an_unknown_module_without_a_backward() -> None:
+    check(FORGOTTEN.format(backward="pass", claim="  # GS503"))
+    check(FORGOTTEN.format(backward="loss.backward()", claim=""))
+    check(FORGOTTEN.format(backward="settings.engine.backward(loss)", claim=""))
+
+
+STOPPED = """
+def train(model, optimizer, loader, settings):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward(){claim}
+        {step}
+"""
+
+
+def test_that_nothing_steps_is_told_by_the_text() -> None:
+    check(STOPPED.format(claim="  # GS512", step="pass"))
+    check(STOPPED.format(claim="  # GS512", step="settings.engine.backward(loss.detach())"))
+    check(STOPPED.format(claim="", step="settings.engine.step(optimizer)"))
+    check(STOPPED.format(claim="", step="optimizer.step()"))

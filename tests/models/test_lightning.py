@@ -56,6 +56,28 @@ def test_training_step_is_run_under_every_name_of_the_package(base: str) -> None
     check(lit(WRITE, base))
 
 
+@pytest.mark.parametrize("room", ["core", "core.lightning", "core.module"])
+@pytest.mark.parametrize("package", ["pytorch_lightning", "lightning.pytorch"])
+def test_a_class_is_the_same_in_every_room_of_its_library(package: str, room: str) -> None:
+    program = """
+    from {package}.{room} import LightningModule
+
+    class Net(LightningModule):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(4, 1)
+
+        def training_step(self, batch, batch_idx):
+            x, y = batch
+            return F.mse_loss(self.layer(x), y){number}
+
+        def configure_optimizers(self):
+            return torch.optim.SGD(self.parameters(), lr=0.1)
+    """
+    check(program.format(package=package, room=room, number=".item()  # GS202"))
+    check(program.format(package=package, room=room, number=""))
+
+
 def test_trail_names_the_library_and_the_return_that_hands_the_loss_over() -> None:
     (finding,) = check(lit(WRITE)).findings
     assert [step.message for step in finding.related] == [

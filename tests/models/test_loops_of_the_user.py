@@ -112,6 +112,40 @@ def test_function_of_an_ignite_engine_is_run_for_every_batch() -> None:
     check(IGNITE.replace("CLEAR", "opt.zero_grad()").replace("MARK", ""))
 
 
+WATCHED = """
+from ignite.contrib.handlers import PiecewiseLinear, ProgressBar
+from ignite.contrib.handlers.tensorboard_logger import OptimizerParamsHandler, TensorboardLogger
+from ignite.engine import Engine, Events
+from ignite.handlers import ModelCheckpoint
+from ignite.metrics import RunningAverage
+
+net = nn.Linear(4, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def update(engine, batch):
+    x, y = batch
+    CLEAR
+    loss = F.mse_loss(net(x), y)
+    loss.backward()MARK
+    opt.step()
+    return loss.item()
+
+trainer = Engine(update)
+trainer.add_event_handler(Events.ITERATION_STARTED, PiecewiseLinear(opt, "lr", [(0, 0.1), (100, 0.0)]))
+RunningAverage(output_transform=lambda x: x).attach(trainer, "loss")
+ProgressBar(persist=True).attach(trainer, metric_names=["loss"])
+logger = TensorboardLogger("runs")
+logger.attach(trainer, log_handler=OptimizerParamsHandler(opt), event_name=Events.ITERATION_STARTED)
+trainer.add_event_handler(Events.EPOCH_COMPLETED, ModelCheckpoint("runs", "net"), {"net": net})
+trainer.run(torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(8, 4), torch.randn(8, 1))), max_epochs=2)
+"""
+
+
+def test_handlers_and_metrics_of_ignite_clear_nothing() -> None:
+    check(WATCHED.replace("CLEAR", "pass").replace("MARK", "  # GS501"))
+    check(WATCHED.replace("CLEAR", "opt.zero_grad()").replace("MARK", ""))
+
+
 def test_trainer_that_ignite_makes_clears_and_steps() -> None:
     check("""
         from ignite.engine import create_supervised_trainer

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -214,3 +216,21 @@ def test_no_operator_takes_a_tensor_at_a_parameter_where_none_is_looked_for() ->
         if "Tensor" in str(argument.type)
     }
     assert not NOT_TENSORS & taken
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda x, given: x.gather(0, given),
+        lambda x, given: x.scatter(0, given, 1.0),
+        lambda x, given: x.take(given),
+        lambda x, given: x.index_select(0, given[0]),
+        lambda x, given: x.index_add(0, given[0], x),
+        lambda x, given: x.masked_fill(given, 0.0),
+        lambda x, given: x.masked_select(given),
+        lambda x, given: torch.where(given, x, x),
+    ],
+)
+def test_an_index_or_a_mask_that_could_bring_a_graph_is_refused(refused: Callable[..., object]) -> None:
+    with pytest.raises((RuntimeError, IndexError)):
+        refused(torch.ones(3, 3), torch.ones(3, 3, requires_grad=True))

@@ -17,7 +17,7 @@ from gradsight.interp.syntax import names_read, statement_around
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Region, Tensor, is_mask
-from gradsight.model.trace import Backward, Cleared, GaveUp, GradAssigned, Used, Wrote
+from gradsight.model.trace import Backward, Cleared, GaveUp, GradAssigned, StandInApplied, Used, Wrote
 from gradsight.model.values import (
     Function,
     Instance,
@@ -96,6 +96,9 @@ class GradientLedger:
             record.scaler, record.scaled_at = None, None
 
     # -- read --------------------------------------------------------------------------------------------------------
+
+    def on_stand_in_applied(self, fact: StandInApplied) -> None:
+        self.used.update(fact.parameters)
 
     def on_used(self, fact: Used) -> None:
         node = fact.node

@@ -6,6 +6,10 @@ if args.amp:                      # not taken on the first path
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
+from typing import Any
+
 from gradsight.model.values import Missing, Unknown, Value, is_constant
 
 FLAGS = {"store_true": False, "store_false": True}
@@ -41,14 +45,14 @@ def usual_answer(options: dict[str, Value], names: dict[Unknown, str], value: Va
         return None
 
 
-ANSWERS = {
-    "==": lambda default, constant: default == constant,
-    "is": lambda default, constant: default is constant,
-    "in": lambda default, constant: default in constant,
-    "<": lambda default, constant: default < constant,
-    "<=": lambda default, constant: default <= constant,
-    ">": lambda default, constant: default > constant,
-    ">=": lambda default, constant: default >= constant,
+ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "is": operator.is_,
+    "in": lambda default, constants: default in constants,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
 }
 
 

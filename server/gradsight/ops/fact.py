@@ -171,8 +171,14 @@ NOT_TENSORS = frozenset(
 """Parameters at which no operator of torch takes a tensor: what is given there brings no graph, whatever it is."""
 
 
-def takes_no_tensor(op: str, parameter: str) -> bool:
-    """Whether what is given at a parameter is no tensor; `max(a, b)` and `min(a, b)` take one at the place of `dim`."""
+OF_WHOLE_NUMBERS = frozenset({"index", "mask", "condition"})
+"""Parameters at which operators of torch take tensors of whole numbers or of truth values alone."""
+
+
+def takes_no_graph(op: str, parameter: str) -> bool:
+    """Whether what is given at a parameter brings no graph; `max(a, b)` and `min(a, b)` take a tensor at the place of `dim`."""
+    if parameter in OF_WHOLE_NUMBERS:
+        return True
     return parameter in NOT_TENSORS and not (parameter == "dim" and op in ("max", "min"))
 
 

@@ -65,7 +65,7 @@ from gradsight.model.values import (
     Value,
     tensors_in,
 )
-from gradsight.ops.fact import Case, Output, Save, takes_no_tensor
+from gradsight.ops.fact import Case, Output, Save, takes_no_graph
 
 
 class Recorder(AutogradFloor):
@@ -200,7 +200,7 @@ class Recorder(AutogradFloor):
         ignorant = False
         cuts = NO_CUTS
         for name, value in bound.items():
-            if isinstance(value, (Seq, Unknown)) and takes_no_tensor(op, name):
+            if isinstance(value, (Seq, Unknown)) and takes_no_graph(op, name):
                 continue
             if isinstance(value, Tensor):
                 operands.append((name, value))
