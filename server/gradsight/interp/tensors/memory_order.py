@@ -79,6 +79,8 @@ def of_index(parts: list[Value], source: Tensor) -> MemoryOrder | None:
     if missing < 0 or not all(isinstance(part, Slice) or is_number(part) for part in parts):
         return None
     for place in reversed(range(len(parts))):
+        if layout is None:
+            break
         part = parts[place]
         if not isinstance(part, Slice):
             layout = dropped(layout, place)
