@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import cast
 
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
@@ -109,7 +110,7 @@ def only_asks(
     names, todo = {parameter}, [parameter]
     while todo:
         for node in loads_of(todo.pop(), function):
-            parent, child = parents.get(node), node
+            parent, child = parents.get(node), cast("ast.AST", node)
             if isinstance(parent, ast.keyword):
                 parent = parents.get(parent)
             if asks_itself(node, parent):

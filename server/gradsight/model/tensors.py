@@ -53,7 +53,7 @@ Shape = tuple[int | None, ...] | None
 """Sizes, None for an unknown one; None when nothing is known."""
 
 
-class Layout(NamedTuple):
+class MemoryOrder(NamedTuple):
     """Which dimension of dense memory each dimension of a view walks along, and which of these are not shown whole.
 
     More dimensions may follow in an open one, as they do in memory.
@@ -325,7 +325,7 @@ class Tensor(Numbered):
         """Whether what lies along the last dimension is one run of memory, however the other dimensions are ordered."""
         self.batch_merges = True
         """Whether all dimensions but the last two can be taken for one without a copy."""
-        self.layout: Layout | None = None
+        self.layout: MemoryOrder | None = None
         """How the dimensions of a view that is not dense lie in memory, if that is known."""
         self.twist = ""
         """Operators that reordered the dimensions of this view against its memory."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gradsight.interp.tensors.einsum import SavedOperand
 from gradsight.interp.tensors.memory_order import SWAPS, can_merge, layout_of, swapped, values_in
 from gradsight.interp.tensors.shapes import numel
-from gradsight.model.tensors import Layout, Shape, Tensor
+from gradsight.model.tensors import MemoryOrder, Shape, Tensor
 from gradsight.model.values import Slice, Value
 from gradsight.ops.traits import having
 
@@ -68,7 +68,7 @@ def keeps_operand(op: str, tensor: Tensor, operands: list[Tensor], wants_dense: 
     return op not in MERGES_BATCH or batch_is_kept(tensor, operands)
 
 
-def merged_by(op: str, tensor: Tensor, operands: list[Tensor]) -> tuple[Layout | None, int]:
+def merged_by(op: str, tensor: Tensor, operands: list[Tensor]) -> tuple[MemoryOrder | None, int]:
     """How an operand lies when its dimensions are merged, and how many of the last ones are not."""
     layout = layout_of(tensor)
     others = [one for one in operands if one is not tensor]

@@ -1,8 +1,8 @@
 """Which dimension of dense memory each dimension of a view walks along, and what can be merged without a copy.
 
-    x = torch.randn(2, 4, 8)                Layout((0, 1, 2))
-    x.transpose(1, 2)                       Layout((0, 2, 1)): the first two dimensions do not follow each other in memory
-    x[:, 1:]                                Layout((0, 1, 2), {1}): there are gaps between the rows of the first dimension
+    x = torch.randn(2, 4, 8)                MemoryOrder((0, 1, 2))
+    x.transpose(1, 2)                       MemoryOrder((0, 2, 1)): the first two dimensions do not follow each other in memory
+    x[:, 1:]                                MemoryOrder((0, 1, 2), {1}): there are gaps between the rows of the first dimension
 
 A product with a matrix takes all dimensions but the last for one, a product of batches all but the last two.  What cannot be
 merged is copied, and the copy is saved: a write to the operand leaves backward alone.  Sizes that are not known are taken
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from gradsight.model.tensors import Layout, Shape, Tensor
+from gradsight.model.tensors import MemoryOrder, Shape, Tensor
 from gradsight.model.values import Seq, Slice, Value
 from gradsight.ops.traits import having
 
@@ -26,11 +26,15 @@ SAME_IF_ALIKE = {"reshape", "reshape_as"}
 """Operators that copy nothing where the result has the shape of the tensor, however that lies in memory."""
 
 
-def layout_of(tensor: Tensor) -> Layout | None:
+def layout_of(tensor: Tensor) -> MemoryOrder | None:
     """How a tensor lies in its memory; None if that is not known."""
     if not tensor.dense:
         return tensor.layout
-    return Layout((), is_open=True) if tensor.shape is None else Layout(tuple(range(len(tensor.shape))))
+    return (
+        MemoryOrder((), is_open=True)
+        if tensor.shape is None
+        else MemoryOrder(tuple(range(len(tensor.shape))))
+    )
 
 
 def values_in(value: Value) -> list[Value]:
@@ -40,7 +44,7 @@ def values_in(value: Value) -> list[Value]:
     return [value]
 
 
-def of_view(op: str, bound: dict[str, Value], source: Tensor) -> Layout | None:
+def of_view(op: str, bound: dict[str, Value], source: Tensor) -> MemoryOrder | None:
     """How the view that an operator makes of a tensor lies in memory."""
     layout = layout_of(source)
     if layout is None or op in SAME:
@@ -63,7 +67,7 @@ def of_view(op: str, bound: dict[str, Value], source: Tensor) -> Layout | None:
     return None
 
 
-def of_index(parts: list[Value], source: Tensor) -> Layout | None:
+def of_index(parts: list[Value], source: Tensor) -> MemoryOrder | None:
     """How the part of a tensor that a basic index takes lies in memory."""
     layout = layout_of(source)
     if layout is None or layout.is_open or sum(part is Ellipsis for part in parts) > 1:
@@ -75,6 +79,8 @@ def of_index(parts: list[Value], source: Tensor) -> Layout | None:
     if missing < 0 or not all(isinstance(part, Slice) or is_number(part) for part in parts):
         return None
     for place in reversed(range(len(parts))):
+        if layout is None:
+            break
         part = parts[place]
         if not isinstance(part, Slice):
             layout = dropped(layout, place)
@@ -85,7 +91,7 @@ def of_index(parts: list[Value], source: Tensor) -> Layout | None:
     return layout
 
 
-def of_result(operands: list[Tensor]) -> Layout | None:
+def of_result(operands: list[Tensor]) -> MemoryOrder | None:
     """How the result of an operator lies that works element by element: as its operands do, if they lie alike."""
     largest = max((len(one.shape) for one in operands if one.shape is not None), default=0)
     shown = [one for one in operands if one.shape is None or len(one.shape) == largest]
@@ -96,7 +102,7 @@ def of_result(operands: list[Tensor]) -> Layout | None:
     return first if sorted(first.order) == list(range(len(first.order))) else None
 
 
-def permuted(layout: Layout, dims: list[Value]) -> Layout | None:
+def permuted(layout: MemoryOrder, dims: list[Value]) -> MemoryOrder | None:
     order = layout.order
     if layout.is_open and len(dims) >= len(order):
         order = (*order, *range(len(order), len(dims)))
@@ -105,10 +111,10 @@ def permuted(layout: Layout, dims: list[Value]) -> Layout | None:
     places = [dim + len(order) if dim < 0 else dim for dim in dims if is_number(dim) and isinstance(dim, int)]
     if sorted(places) != list(range(len(order))):
         return None
-    return Layout(tuple(order[place] for place in places), layout.narrowed)
+    return MemoryOrder(tuple(order[place] for place in places), layout.narrowed)
 
 
-def swapped(layout: Layout, dims: list[Value]) -> Layout | None:
+def swapped(layout: MemoryOrder, dims: list[Value]) -> MemoryOrder | None:
     places = [place_of(layout, dim) for dim in dims]
     if len(places) != 2:
         return None
@@ -118,10 +124,10 @@ def swapped(layout: Layout, dims: list[Value]) -> Layout | None:
     order = list(layout.order)
     order += range(len(order), max(one, other) + 1)
     order[one], order[other] = order[other], order[one]
-    return Layout(tuple(order), layout.narrowed, layout.is_open)
+    return MemoryOrder(tuple(order), layout.narrowed, layout.is_open)
 
 
-def place_of(layout: Layout, dim: Value) -> int | None:
+def place_of(layout: MemoryOrder, dim: Value) -> int | None:
     """A dimension counted from the first one; in an open layout none is counted from the last."""
     if not is_number(dim) or not isinstance(dim, int):
         return None
@@ -131,23 +137,23 @@ def place_of(layout: Layout, dim: Value) -> int | None:
     return place if 0 <= place < len(layout.order) else None
 
 
-def dropped(layout: Layout, place: int) -> Layout | None:
+def dropped(layout: MemoryOrder, place: int) -> MemoryOrder | None:
     if layout.is_open:
         return None
-    return Layout(layout.order[:place] + layout.order[place + 1 :], layout.narrowed)
+    return MemoryOrder(layout.order[:place] + layout.order[place + 1 :], layout.narrowed)
 
 
-def narrowed(layout: Layout, place: int) -> Layout | None:
+def narrowed(layout: MemoryOrder, place: int) -> MemoryOrder | None:
     if layout.is_open:
         return None
-    return Layout(layout.order, layout.narrowed | {layout.order[place]})
+    return MemoryOrder(layout.order, layout.narrowed | {layout.order[place]})
 
 
 def is_number(value: Value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def can_merge(layout: Layout, shape: Shape, last: int) -> bool:
+def can_merge(layout: MemoryOrder, shape: Shape, last: int) -> bool:
     """Whether all dimensions but the `last` ones can be taken for one; in an open layout, whether that is possible."""
     count = len(layout.order)
     if layout.is_open and shape is None:
@@ -160,7 +166,7 @@ def can_merge(layout: Layout, shape: Shape, last: int) -> bool:
     return follow_each_other(tuple(leading), layout, ones)
 
 
-def follow_each_other(leading: tuple[int, ...], layout: Layout, ones: set[int]) -> bool:
+def follow_each_other(leading: tuple[int, ...], layout: MemoryOrder, ones: set[int]) -> bool:
     return all(
         after > before and after not in layout.narrowed and all(between in ones for between in range(before + 1, after))
         for before, after in pairwise(leading)
