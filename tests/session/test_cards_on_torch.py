@@ -111,6 +111,9 @@ WINDOWS = {
     "a shape that a later iteration has": (
         "for size in range(20):\n    part = torch.zeros(size + 1)\n    if size == 15:\n        part = part[:3]\n    print(part, x)\n"
     ),
+    "a set holds each name once": (
+        "names = {name for pair in [('a', 'b'), ('b', 'c')] for name in pair}\nrow = torch.zeros(len(names))\nprint(row, x)\n"
+    ),
     "a view that is turned in place": "row = torch.stack([x, x])[1]\nrow.swapaxes_(0, 1)\nrow[torch.arange(2), 0] = 1.5\nprint(row)\n",
 }
 

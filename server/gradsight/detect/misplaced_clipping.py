@@ -160,7 +160,7 @@ MOST_CLIPS = 200
 WORDS = {
     "late": "the step has applied them here",
     "early": "the gradients are computed here",
-    "partial": "this backward adds more to them before the step",
+    "partial": "this backward adds more to them in the next iteration",
 }
 
 

@@ -90,7 +90,7 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'parameter', 'the parameter')} is frozen, but the optimizer still moves it: leave it out of the optimizer"
+    message = f"{named(event, 'parameter', 'the parameter')} is frozen, but the optimizer still moves it: leave it out"
     if event.names.get("zeroed"):
         message = f"a zero gradient does not freeze {named(event, 'parameter', 'the parameter')}: momentum or weight decay still moves it"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

@@ -3,7 +3,7 @@
 ## What goes wrong silently
 
 A step applies what is in `.grad`, and leaves it there. A second one applies it again: the learning rate of these parameters
-is doubled, and with Adam or momentum each optimizer keeps statistics of its own and works against the other. It happens
+is doubled, and with Adam or momentum each optimizer keeps statistics of its own and works against the other. This happens
 where a parameter is given to two optimizers:
 
 ```python
@@ -21,8 +21,8 @@ other.step()  # warning: GS520
 assert torch.allclose(body.weight, before - 0.2 * body.weight.grad)
 ```
 
-It also happens where a `step` was left beside the one that a gradient scaler calls, and where a closure computes nothing:
-LBFGS asks it for new gradients several times in one step.
+It also happens where `optimizer.step()` was left beside the step of a gradient scaler, and where a closure computes
+nothing: LBFGS asks it for new gradients several times in one step.
 
 ```python
 import torch
@@ -75,7 +75,7 @@ for optimizer in (fast, slow):
 
 ## Fix safety
 
-No fix is offered: which of the two is to have the parameters is not to be seen.
+No fix is offered: the code does not say which of the two should have the parameters.
 
 See [torch.optim](https://docs.pytorch.org/docs/stable/optim.html) and a
 [report of two optimizers over one network](https://github.com/instadeepai/Mava/issues/364).
@@ -88,9 +88,9 @@ from gradsight.model.finding import Finding
 from gradsight.model.rule import Rule, make_finding, quoted
 
 MESSAGES = {
-    "closure": "the closure of this step computes no new gradients: call `zero_grad()`, forward and `backward()` in it",
-    "shared": "two optimizers hold {parameter}: this step applies the gradients that the other one has applied already",
-    "again": "this step applies gradients that an earlier step has applied already: step once for each `backward()`",
+    "closure": "this closure computes no new gradients: call `zero_grad()`, forward and `backward()` in it",
+    "shared": "two optimizers hold {parameter}, so its gradient is applied twice: give it to one of them",
+    "again": "this step applies the same gradients again: call `step()` once for each `backward()`",
 }
 
 

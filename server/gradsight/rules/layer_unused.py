@@ -107,7 +107,7 @@ from gradsight.model.rule import Rule, make_finding, named
 
 def judge(event: Event) -> Finding | None:
     name, how = named(event, "target"), event.names.get("how")
-    message = f"{name} is never used, so its parameters get no gradient: use it or remove it"
+    message = f"{name} is never used, so it gets no gradient: use it or remove it"
     severity: Severity = "warning"
     if how == "waited":
         message = f"{name} is never used, and `DistributedDataParallel` waits for its gradient: the next forward raises"

@@ -90,7 +90,7 @@ def judge(event: Event) -> Finding | None:
     if event.kind == "numpy-refused":
         message = f"{named(event, 'source', 'this tensor')} requires grad, so converting it to NumPy raises: call `detach()` first"
         return make_finding(event, RULE.code, RULE.name, message, "error")
-    message = f"{named(event, 'op')} takes {named(event, 'source', 'the value')} out of the graph, so no gradient flows back: keep it a tensor"
+    message = f"{named(event, 'op')} takes {named(event, 'source', 'the value')} out of the graph: keep it a tensor so that gradients flow"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )

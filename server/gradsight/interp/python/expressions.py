@@ -472,6 +472,9 @@ class Expressions(Comparisons):
             stream = Stream(iter(items), exact)
             stream.site, stream.owners = self.path.site(node), owners
             return stream
+        if isinstance(node, ast.SetComp) and all(is_constant(item) for item in items):
+            items = list(dict.fromkeys(items))
+            epochs = [-1] * len(items)
         result = Seq("list" if isinstance(node, ast.ListComp) else "set", items, exact, self.path.site(node))
         result.owners, result.alike = owners, bool(items) and not (exact or reads_what_it_draws(node))
         self.path.tell(ContainerMade(result, "comprehension", node, epochs))
