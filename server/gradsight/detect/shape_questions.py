@@ -116,7 +116,8 @@ def only_asks(
             if asks_itself(node, parent):
                 continue
             while isinstance(parent, ast.IfExp) and child is not parent.test:
-                parent, child = parents.get(parent), parent
+                child = parent
+                parent = parents.get(child)
             if isinstance(parent, ast.Assign) and all(isinstance(one, ast.Name) for one in parent.targets):
                 new = {one.id for one in parent.targets if isinstance(one, ast.Name)} - names
                 names |= new
