@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.interp.checking import check
 
 NETS = """
@@ -40,6 +42,24 @@ def test_an_operator_without_gradient_is_named_and_not_the_frozen_teacher() -> N
             F.mse_loss(scores, wanted).backward()
             opt.step()
     """)
+
+
+@pytest.mark.parametrize(("condition", "lines", "said"), [("if flag:", 1, "  # GS205"), ("if True:", 0, "")])
+def test_the_operator_is_named_where_it_depends_on_more_than_the_mode(
+    condition: str, lines: int, said: str
+) -> None:
+    report = check(f"""{NETS}
+        import random
+        flag = random.random() > 0.5
+        x = torch.ones(3, 4)
+        y = x
+        with torch.no_grad():  # GS204
+            {condition}
+                y = net(x)
+        y.sum().backward(){said}
+    """)
+    named = [step for one in report.findings for step in one.related if "grad mode off" in step.message]
+    assert len(named) == lines
 
 
 def test_the_cut_that_loses_more_of_what_is_trained_is_named() -> None:

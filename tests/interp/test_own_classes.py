@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.interp.checking import check
 
 
@@ -90,13 +92,14 @@ def test_a_derivative_without_a_graph_beside_one_with_a_graph_is_reported() -> N
     """)
 
 
-def test_a_first_order_step_by_hand_is_left_alone() -> None:
-    check("""
+@pytest.mark.parametrize(("option", "said"), [("", "  # GS405"), (", create_graph=False", "")])
+def test_a_first_order_step_by_hand_is_left_alone_where_it_is_asked_for(option: str, said: str) -> None:
+    check(f"""
         w = torch.randn(3, requires_grad=True)
         opt = torch.optim.SGD([w], lr=0.1)
         for _ in range(2):
             inner = (w * 2 - 1).square().mean()
-            (g,) = torch.autograd.grad(inner, w)
+            (g,) = torch.autograd.grad(inner, w{option}){said}
             fast = w - 0.1 * g
             opt.zero_grad()
             (fast * 3).square().mean().backward()

@@ -10,7 +10,7 @@ def test_an_intermediate_result_is_a_warning() -> None:
     finding = judged(RULE, "differentiated-twice", name="square", cls="Cube", reason="saved")
     assert finding is not None
     assert (finding.code, finding.severity) == ("GS706", "warning")
-    assert "`square` has no graph in `Cube.backward`" in finding.message
+    assert "`Cube.backward` uses `square` without its graph" in finding.message
 
 
 def test_what_torch_refuses_is_an_error() -> None:

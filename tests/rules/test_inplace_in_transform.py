@@ -10,4 +10,4 @@ def test_an_event_is_told_in_the_words_of_the_user() -> None:
     finding = judged(RULE, "written-in-transform", here="y[0] = …", transform="vmap")
     assert finding is not None
     assert (finding.code, finding.severity) == ("GS109", "error")
-    assert finding.message.startswith("`y[0] = …` writes a mapped value")
+    assert finding.message.startswith("`y[0] = …` writes batched values")

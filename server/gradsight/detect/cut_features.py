@@ -15,6 +15,7 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import DIFFERING, GradientFlow, nodes_behind
+from gradsight.detect.mode_cuts import steps_of_mode
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -146,6 +147,7 @@ class CutFeatures:
         cut = one.cut
         steps = [
             Step("made", cut.source.site, "still in the graph here"),
+            *steps_of_mode(cut),
             Step(
                 "read",
                 one.layers[0].site,

@@ -8,6 +8,7 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.frozen_parameters import frozen_places
+from gradsight.detect.mode_cuts import steps_of_mode
 from gradsight.detect.path import Path
 from gradsight.detect.seclusion import starts_from_nothing
 from gradsight.detect.wording import code_at, how_called, operator_of
@@ -246,6 +247,7 @@ class FailedBackwards:
             place = self.place_of_cut(cut, site)
             steps = [
                 Step("made", cut.source.site, "still in the graph here"),
+                *steps_of_mode(cut),
                 Step("needed", site, f"this `{how_called(how)}` finds no graph"),
                 *self.path.call_steps(cut.site),
             ]

@@ -7,6 +7,7 @@ from itertools import takewhile
 from typing import Any
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.mode_cuts import steps_of_mode
 from gradsight.detect.path import Path
 from gradsight.detect.phases import belongs_to_an_early_phase
 from gradsight.detect.replaced_parameters import ReplacedParameters
@@ -172,7 +173,7 @@ class GradientFlow:
 
     def report_cut(self, cut: Cut, parameter: Tensor, run: Any, site: Site) -> None:
         hidden = next((leaf for leaf in run.leaves if cut in leaf.cuts and leaf in self.declared), None)
-        steps = [Step("made", cut.source.site, "still in the graph here")]
+        steps = [Step("made", cut.source.site, "still in the graph here"), *steps_of_mode(cut)]
         if hidden is not None:
             steps.append(
                 Step(

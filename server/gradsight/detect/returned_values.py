@@ -8,6 +8,7 @@ A cut counts if what lies behind it (a parameter, an argument) reaches the retur
 from __future__ import annotations
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.mode_cuts import steps_of_mode
 from gradsight.detect.path import Path
 from gradsight.detect.recorded_writes import RecordedWrites, way_of
 from gradsight.model.events import Step
@@ -54,6 +55,7 @@ class ReturnedValues:
                 cut.site,
                 [
                     Step("made", cut.source.site, "still in the graph here"),
+                    *steps_of_mode(cut),
                     *self.path.call_steps(cut.site),
                 ],
                 ASSUMED,

@@ -160,11 +160,17 @@ class Write:
 
 
 class Cut(Numbered):
-    """Data went on here and the graph did not.  `source` is the tensor whose history was left behind."""
+    """Data went on here and the graph did not.  `source` is the tensor whose history was left behind.
 
-    __slots__ = ("edges", "kind", "op", "site", "source", "tick")
+    `computed_at` is where an operator was applied while the mode that a cut stands at was off.
+    """
 
-    def __init__(self, kind: str, op: str, site: Site, source: Tensor, tick: int) -> None:
+    __slots__ = ("computed_at", "edges", "kind", "op", "site", "source", "tick")
+
+    def __init__(
+        self, kind: str, op: str, site: Site, source: Tensor, tick: int, computed_at: Site | None = None
+    ) -> None:
+        self.computed_at = computed_at or site
         numbering = site.frame.numbering
         numbering.last = self.serial = numbering.last + 1
         self.kind = kind

@@ -270,9 +270,8 @@ class Recorder(AutogradFloor):
         found = set()
         for _, tensor in operands:
             if tensor.needs_grad() is not False and tensor.dtype not in INTEGRAL:
-                found.add(
-                    Cut("inference" if self.path.inference else "no_grad", op, place, tensor, self.path.tick)
-                )
+                kind = "inference" if self.path.inference else "no_grad"
+                found.add(Cut(kind, op, place, tensor, self.path.tick, site))
                 if len(found) >= 4:
                     break
         return frozenset(found)
