@@ -259,12 +259,28 @@ def result_ignored(case: FixCase) -> Iterator[Draft]:
     target, method = call.func.value, call.func.attr
     name = tree.segment(target)
     if isinstance(target, ast.Name) and is_local(tree, target.id, case.statement):
+        if _is_bound_again(tree, target.id, case.statement):
+            return
         safety: Safety = "safe" if method == "detach" else "unsafe"
         patch = Patch(tree.start(call), tree.start(call), f"{name} = ")
         yield Draft("keep-result", f"assign the result to `{name}`", safety, (patch,))
     elif isinstance(target, ast.Attribute):
         end, title = tree.end(call.func), f"use `{method}_`, which changes `{short(name)}`"
         yield Draft("in-place", title, "unsafe", (Patch(end, end, "_"),))
+
+
+def _is_bound_again(tree: Tree, name: str, statement: ast.stmt) -> bool:
+    """Whether a loop binds the name in each iteration, and reads it no more behind the statement: a new value would be lost."""
+    loops = [loop for loop in tree.loops(statement) if isinstance(loop, (ast.For, ast.AsyncFor))]
+    return any(
+        any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(loop.target))
+        and not any(
+            isinstance(part, ast.Name) and part.id == name and part.lineno > (statement.end_lineno or 0)
+            for inner in loop.body
+            for part in ast.walk(inner)
+        )
+        for loop in loops
+    )
 
 
 def mode_left_off(case: FixCase) -> Iterator[Draft]:

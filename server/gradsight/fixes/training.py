@@ -258,8 +258,21 @@ def scaled_used(case: FixCase) -> Iterator[Draft]:
                 optimizer = tree.segment(node.args[0])
                 patch = insert_before(tree, place, f"{name}.unscale_({optimizer})")
                 if patch is not None and tree.start(node) > tree.start(place):
-                    yield Draft("unscale", f"unscale the gradients of `{optimizer}` first", "safe", (patch,))
+                    safety: Safety = "unsafe" if _calls_between(tree, made, place) else "safe"
+                    yield Draft("unscale", f"unscale the gradients of `{optimizer}` first", safety, (patch,))
                     return
+
+
+def _calls_between(tree: Tree, first: ast.stmt, last: ast.stmt) -> bool:
+    """Whether something is called between two statements of one block: it may have changed gradients that were still scaled."""
+    block = tree.block(first)
+    anchor: ast.AST | None = last
+    while anchor is not None and anchor not in block:
+        anchor = tree.parents.get(anchor)
+    if not isinstance(anchor, ast.stmt):
+        return False
+    between = block[block.index(first) + 1 : block.index(anchor)]
+    return any(isinstance(part, ast.Call) for statement in between for part in ast.walk(statement))
 
 
 def foreign_gradients(case: FixCase) -> Iterator[Draft]:

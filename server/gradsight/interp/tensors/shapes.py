@@ -20,13 +20,16 @@ def infer_shape(
     rule = RULES.get(op)
     values = list(bound.values())
     first = values[0] if values else None
+    told = output.shape
+    if rule is _elementwise_loss and told == "broadcast" and "reduction" not in bound:
+        # `torch.kl_div` and its like reduce nothing by default; `nn.functional.kl_div` does.
+        return broadcast([tensor.shape for _, tensor in operands])
     if rule is not None:
         shape = first.shape if isinstance(first, Tensor) else None
         try:
             return rule(shape, bound, operands)
         except (TypeError, LookupError, ValueError, AttributeError, ZeroDivisionError):
             return None
-    told = output.shape
     if told == "scalar":
         return ()
     if told == "broadcast":

@@ -318,7 +318,10 @@ class TensorApi(Indexing):
         if name == "tolist":
             if tensor.shape == ():
                 return Number(cuts)
-            return Seq("list", [Number(cuts)], False)
+            numbers = Seq("list", [Number(cuts)], False)
+            for _ in (tensor.shape or ())[1:]:
+                numbers = Seq("list", [numbers], False)
+            return numbers
         if name in ("bool", "__bool__"):
             return Unknown("truth of a tensor", "bool")
         return Number(cuts)
