@@ -345,10 +345,10 @@ export class Window {
       await this.page.keyboard.press("F1");
       await input.waitFor({ timeout: A_MOMENT });
       await input.fill(text);
-      await row.waitFor({ timeout: A_MOMENT });
+      // The box may close by itself while something else takes the focus: then it is opened again.
+      await row.click({ timeout: A_MOMENT });
       return true;
     }, `the entry ${words}`);
-    await row.click();
     await row.waitFor({ state: "hidden" });
   }
 

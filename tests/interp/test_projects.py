@@ -591,3 +591,34 @@ def test_a_far_function_that_detaches_what_it_is_given_may_have_cut_it_off(tmp_p
             train(torch.ones(20, 2, 4))
         """,
     )
+
+
+def test_what_a_function_of_another_file_makes_is_a_new_model_each_time(tmp_path: Path) -> None:
+    check(
+        tmp_path,
+        nets="""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.drop = nn.Linear(3, 3), nn.Dropout()
+            def forward(self, x):
+                return self.drop(self.body(x))
+
+        def build():
+            return Net()
+        """,
+        train="""
+        from nets import build
+
+        models = [build(), build(), build(), build()]
+        policy, reference, value, reward = models[0], build(), build(), build()
+        opt = torch.optim.SGD(value.parameters(), 0.1)
+        for _ in range(5):
+            opt.zero_grad()
+            value(torch.ones(2, 3)).mean().backward()
+            opt.step()
+            reward.eval()
+            with torch.no_grad():
+                score = reward(torch.ones(2, 3))
+        """,
+    )

@@ -248,9 +248,12 @@ class UnknownGraphsLanguage(Contexts):
         It is taken for another part of its class if the arguments of the two differ in numbers alone.  Of a stack of blocks those of a later round are taken for the ones made two rounds before.
         """
         entry, path = self.entry, self.path
-        if (not entry.making and not self.is_far) or cls.kind != "module":
+        owner = path.frame.receiver
+        # What a function makes in another file is a new model each time it is called; the parts of a module are its own.
+        is_part = self.is_far and isinstance(owner, Instance) and owner.module is not None
+        if (not entry.making and not is_part) or cls.kind != "module":
             return super().instantiate(cls, args, kwargs, node)
-        alike = entry.parts_made.setdefault((node, cls, id(path.frame.receiver)), [])
+        alike = entry.parts_made.setdefault((node, cls, id(owner)), [])
         structure = (cls, *structure_of(args, kwargs))
         if len(alike) >= MOST_ALIKE:
             alike.append(alike[-2])
