@@ -607,18 +607,24 @@ def test_what_a_function_of_another_file_makes_is_a_new_model_each_time(tmp_path
         def build():
             return Net()
         """,
-        train="""
+        steps="""
         from nets import build
 
-        models = [build(), build(), build(), build()]
-        policy, reference, value, reward = models[0], build(), build(), build()
-        opt = torch.optim.SGD(value.parameters(), 0.1)
-        for _ in range(5):
-            opt.zero_grad()
-            value(torch.ones(2, 3)).mean().backward()
-            opt.step()
-            reward.eval()
-            with torch.no_grad():
-                score = reward(torch.ones(2, 3))
+        def run():
+            several = [build(), build(), build(), build()]
+            value, reference, reward = build(), build(), build()
+            opt = torch.optim.SGD(value.parameters(), 0.1)
+            for _ in range(5):
+                opt.zero_grad()
+                value(torch.ones(2, 3)).mean().backward()
+                opt.step()
+                reward.eval()
+                with torch.no_grad():
+                    score = reward(torch.ones(2, 3))
+        """,
+        train="""
+        from steps import run
+
+        run()
         """,
     )
