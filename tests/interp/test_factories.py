@@ -1,9 +1,12 @@
-"""Factories that return in an `if` and raise behind it: the program goes on, so it has returned."""
+"""Factories: what they make is a new model each time; one that raises behind its last `return` has returned."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.interp import test_projects
 from tests.interp.checking import check
 
 FACTORIES = {
@@ -65,3 +68,40 @@ def test_an_early_return_without_a_refusal_behind_it_is_gone_past_first() -> Non
             y.sum().backward()
             opt.step()
     """)
+
+
+def test_what_a_function_of_another_file_makes_is_a_new_model_each_time(tmp_path: Path) -> None:
+    test_projects.check(
+        tmp_path,
+        nets="""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.body, self.drop = nn.Linear(3, 3), nn.Dropout()
+            def forward(self, x):
+                return self.drop(self.body(x))
+
+        def build():
+            return Net()
+        """,
+        steps="""
+        from nets import build
+
+        def run():
+            several = [build(), build(), build(), build()]
+            value, reference, reward = build(), build(), build()
+            opt = torch.optim.SGD(value.parameters(), 0.1)
+            for _ in range(5):
+                opt.zero_grad()
+                value(torch.ones(2, 3)).mean().backward()
+                opt.step()
+                reward.eval()
+                with torch.no_grad():
+                    score = reward(torch.ones(2, 3))
+        """,
+        train="""
+        from steps import run
+
+        run()
+        """,
+    )
