@@ -20,13 +20,25 @@ describe("the walkthrough", () => {
     }, `the step ${step}`);
   }
 
-  /** Wait for a drawing beside the steps. */
+  /** Whether a drawing stands beside the steps. */
   async function isDrawn(description) {
+    for (const frame of seen.window.page.frames()) {
+      const drawing = frame.locator(`img[alt*="${description}"]`).first();
+      if ((await drawing.count()) > 0 && (await drawing.isVisible()))
+        return drawing.evaluate(({ naturalWidth, clientWidth }) => naturalWidth > 0 && clientWidth > 300);
+    }
+    return false;
+  }
+
+  /** Unfold a step until its drawing is there: a page of VS Code may ask for it before it can be had, and does not ask again. */
+  async function unfold(step, description) {
+    const steps = seen.window.page.locator(".getting-started-step");
     await until(async () => {
-      for (const frame of seen.window.page.frames()) {
-        const drawing = frame.locator(`img[alt*="${description}"]`).first();
-        if ((await drawing.count()) > 0 && (await drawing.isVisible()))
-          return drawing.evaluate(({ naturalWidth, clientWidth }) => naturalWidth > 0 && clientWidth > 300);
+      await steps.filter({ hasText: "Choose an interpreter" }).first().click();
+      await steps.filter({ hasText: step }).first().click();
+      for (let tries = 0; tries < 20; tries++) {
+        if (await isDrawn(description)) return true;
+        await seen.window.page.waitForTimeout(250);
       }
       return false;
     }, `a drawing: ${description}`);
@@ -46,8 +58,7 @@ describe("the walkthrough", () => {
       ["Fix it", "gate = gate * self.scale"],
       ["See a finding", "The line that overwrites is underlined"],
     ]) {
-      await steps.filter({ hasText: step }).first().click();
-      await isDrawn(description);
+      await unfold(step, description);
     }
     await window.picture("walkthrough");
     await window.resize(usual);
