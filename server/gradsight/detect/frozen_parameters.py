@@ -12,6 +12,7 @@ from gradsight.detect.path import Path
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer, members_of
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Region, Tensor
 from gradsight.model.trace import Stepping
@@ -168,7 +169,7 @@ def thaws(part: ast.AST) -> bool:
         return False
     called = part.func.attr if isinstance(part.func, ast.Attribute) else getattr(part.func, "id", "")
     given = [*part.args, *(keyword.value for keyword in part.keywords)]
-    return ("requires_grad" in called and not any(map(is_false, given))) or "unfreeze" in called
+    return suggests("thaws", called) and not any(map(is_false, given))
 
 
 def is_false(node: ast.expr) -> bool:

@@ -14,8 +14,8 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import gradient_owner
 from gradsight.detect.path import Path
 from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.model.loop_names import binds, loses_at_round_end
 from gradsight.model.rule import quoted
-from gradsight.model.sites import Frame
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, Assigning, Combined, Used
 
@@ -86,28 +86,6 @@ class LostUpdates:
         frame = self.path.frame
         held = frame.namespace.get(target.id)
         is_moved = held in self.moved or (is_renaming and isinstance(held, Tensor) and not held.is_parameter)
-        if is_moved and is_forgotten(target.id, statement, frame):
+        loop = next((one for one in reversed(loops_around(statement, frame)) if binds(one, target.id)), None)
+        if is_moved and loop is not None and loses_at_round_end(loop, target.id, statement):
             self.claims.add("update-lost", self.path.site(statement), [], target=quoted(target.id))
-
-
-def is_forgotten(name: str, statement: ast.stmt, frame: Frame) -> bool:
-    """Whether a loop binds the name in each round, and nothing else in it reads the name after the statement."""
-    loop = next((one for one in reversed(loops_around(statement, frame)) if binds(one, name)), None)
-    if not isinstance(loop, ast.For):
-        return False
-    last = statement.end_lineno or statement.lineno
-    return not any(
-        isinstance(inner, ast.Name)
-        and inner.id == name
-        and isinstance(inner.ctx, ast.Load)
-        and inner.lineno > last
-        for part in [*loop.body, *loop.orelse]
-        for inner in ast.walk(part)
-    )
-
-
-def binds(loop: ast.AST, name: str) -> bool:
-    """Whether a `for` has the name among its targets."""
-    return isinstance(loop, ast.For) and any(
-        isinstance(inner, ast.Name) and inner.id == name for inner in ast.walk(loop.target)
-    )

@@ -24,6 +24,7 @@ from gradsight.fixes.names import (
 )
 from gradsight.fixes.tree import FUNCTIONS, Patch, Tree
 from gradsight.model.fix import Safety
+from gradsight.model.loop_names import loses_at_round_end
 
 REDUCTIONS = frozenset("sum mean max min amax amin prod norm median logsumexp nanmean".split())
 SCALARS = frozenset("sum mean item norm dot mse_loss cross_entropy nll_loss l1_loss smooth_l1_loss".split())
@@ -259,7 +260,7 @@ def result_ignored(case: FixCase) -> Iterator[Draft]:
     target, method = call.func.value, call.func.attr
     name = tree.segment(target)
     if isinstance(target, ast.Name) and is_local(tree, target.id, case.statement):
-        if _is_bound_again(tree, target.id, case.statement):
+        if any(loses_at_round_end(loop, target.id, case.statement) for loop in tree.loops(case.statement)):
             return
         safety: Safety = "safe" if method == "detach" else "unsafe"
         patch = Patch(tree.start(call), tree.start(call), f"{name} = ")
@@ -267,20 +268,6 @@ def result_ignored(case: FixCase) -> Iterator[Draft]:
     elif isinstance(target, ast.Attribute):
         end, title = tree.end(call.func), f"use `{method}_`, which changes `{short(name)}`"
         yield Draft("in-place", title, "unsafe", (Patch(end, end, "_"),))
-
-
-def _is_bound_again(tree: Tree, name: str, statement: ast.stmt) -> bool:
-    """Whether a loop binds the name in each iteration, and reads it no more behind the statement: a new value would be lost."""
-    loops = [loop for loop in tree.loops(statement) if isinstance(loop, (ast.For, ast.AsyncFor))]
-    return any(
-        any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(loop.target))
-        and not any(
-            isinstance(part, ast.Name) and part.id == name and part.lineno > (statement.end_lineno or 0)
-            for inner in loop.body
-            for part in ast.walk(inner)
-        )
-        for loop in loops
-    )
 
 
 def mode_left_off(case: FixCase) -> Iterator[Draft]:

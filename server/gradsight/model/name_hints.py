@@ -41,6 +41,7 @@ NAMES: dict[str, str] = {
     "way out of training": r"predict|generat|infer|sampl|eval|visual|plot|export|log|metric|decode|save|summary|post_?process"
     r"|round|sort|assign|match|index|stat|mask|get_|resize|interpolat|compress|beam|search|array|nms",
     "freezes": r"fr(ee|o)ze|requires_?grad|deactivate|disable_?grad|stop_?grad",
+    "thaws": r"un_?freeze|requires_?grad|thaw|enable_?grad",
     "clears": r"zero|step|optim|clear|reset",
     "keeps gradients": r"cache|hidden|state|memory|head|classifier|hook",
     "watcher": r"^(log|sav(e|ing)|eval|valid(at)?|val|test|print|summar|plot|watch|count|write|visuali|export|report|record|monitor"

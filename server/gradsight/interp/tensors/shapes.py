@@ -18,12 +18,11 @@ def infer_shape(
 ) -> Shape:
     """The shape of a result: by the operator's own rule where it has one, else by its measured shape fact."""
     rule = RULES.get(op)
+    if rule in LOSS_RULES and bound.keys().isdisjoint(REDUCING):
+        rule = None  # what a loss does by default is measured: `torch.kl_div` reduces nothing, `nn.functional.kl_div` does
     values = list(bound.values())
     first = values[0] if values else None
     told = output.shape
-    if rule is _elementwise_loss and told == "broadcast" and "reduction" not in bound:
-        # `torch.kl_div` and its like reduce nothing by default; `nn.functional.kl_div` does.
-        return broadcast([tensor.shape for _, tensor in operands])
     if rule is not None:
         shape = first.shape if isinstance(first, Tensor) else None
         try:
@@ -504,6 +503,8 @@ def _elementwise(shape: Shape, bound: dict[str, Value], operands: Operands) -> S
     return broadcast([tensor.shape for _, tensor in operands])
 
 
+LOSS_RULES: frozenset[Rule | None] = frozenset((_loss, _class_loss, _elementwise_loss))
+REDUCING = frozenset(("reduction", "reduce", "size_average"))
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("view", "reshape"), _view),
     **dict.fromkeys(("matmul", "mm", "bmm", "mv"), _matmul),
