@@ -481,4 +481,4 @@ def test_fix_counts_with_the_eyes_of_check(capsys: pytest.CaptureFixture[str]) -
 def test_fix_knows_of_a_file_that_does_not_parse(capsys: pytest.CaptureFixture[str]) -> None:
     Path("train.py").write_text("import torch\ndef (\n")
     code, said = run_in(["fix", "."], capsys)
-    assert (code, said.out) == (shell.FINDINGS, "0 fixes applied, 1 left (no safe fix): train.py:2\n")
+    assert (code, said.out) == (shell.FINDINGS, "0 fixes applied, 1 file not parsed: train.py:2\n")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from gradsight.cli.check import STDIN, Planner, UsageProblem
-from gradsight.cli.checking import TORCH, Checker, Faults, Result, Task
+from gradsight.cli.checking import SYNTAX_CODE, TORCH, Checker, Faults, Result, Task
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import gather
 from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, complain, fail
@@ -257,11 +257,14 @@ class Work:
         if self.left_alone:
             inside = f" with {untouched} finding{'' if untouched == 1 else 's'}" if untouched else ""
             parts.append(f"{_files(len(self.left_alone))} left alone{inside}")
-        if hopeless:
-            places = [f"{shown_path(finding.path)}:{finding.span.line}" for finding in hopeless[:MOST_PLACES]]
-            more = ", ..." if len(hopeless) > MOST_PLACES else ""
-            reason = "no fix" if self.unsafe else "no safe fix"
-            parts.append(f"{len(hopeless)} left ({reason}): {', '.join(places)}{more}")
+        broken = [finding for finding in hopeless if finding.code == SYNTAX_CODE]
+        found = [finding for finding in hopeless if finding.code != SYNTAX_CODE]
+        if found:
+            parts.append(
+                f"{len(found)} left ({'no fix' if self.unsafe else 'no safe fix'}): {_places(found)}"
+            )
+        if broken:
+            parts.append(f"{_files(len(broken))} not parsed: {_places(broken)}")
         return ", ".join(parts if len(parts) > 1 else [*parts, "nothing left"])
 
 
@@ -272,6 +275,12 @@ def _has_other_names(path: str) -> bool:
 
 def _alarms(findings: Sequence[Finding]) -> list[Finding]:
     return [finding for finding in findings if finding.severity in ALARMS]
+
+
+def _places(findings: Sequence[Finding]) -> str:
+    """Where these are, as far as one line has room."""
+    places = [f"{shown_path(finding.path)}:{finding.span.line}" for finding in findings[:MOST_PLACES]]
+    return ", ".join(places) + (", ..." if len(findings) > MOST_PLACES else "")
 
 
 def _files(count: int) -> str:
