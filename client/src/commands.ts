@@ -200,9 +200,13 @@ export class Commands implements Disposable {
       return void commands.executeCommand("python.setInterpreter");
     const browse = "Browse…";
     const asked = [...new Set(await this.environments.candidates())].map((path) => inspectPython(path));
-    const items = (await Promise.all(asked))
-      .filter((python) => python !== undefined)
-      .map(({ path, version: numbers }) => ({ label: path, description: `Python ${numbers.join(".")}` }));
+    const found = (await Promise.all(asked)).filter((python) => python !== undefined);
+    const items = found
+      .filter((python, at) => found.findIndex((one) => one.environment === python.environment) === at)
+      .map(({ path, version, environment }) => ({
+        label: path,
+        description: `Python ${version.join(".")} · ${environment}`,
+      }));
     const title = "Select Interpreter for Runs";
     const chosen = await window.showQuickPick([...items, { label: browse, description: "" }], { title });
     const files =

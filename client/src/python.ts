@@ -7,6 +7,8 @@ import { join } from "node:path";
 export interface Python {
   readonly path: string;
   readonly version: readonly [number, number];
+  /** The folder of the environment: names of one environment start the same interpreter. */
+  readonly environment: string;
 }
 
 /** The command line of a server. */
@@ -23,7 +25,8 @@ export type Choice =
 const OLDEST: readonly [number, number] = [3, 10];
 const INSPECTION_MILLISECONDS = 30_000;
 // Any Python since 2.7 can run this, so that an old one is named instead of failing strangely.
-const INSPECTION = 'import sys; sys.stdout.write("python %d.%d" % sys.version_info[:2])';
+const INSPECTION =
+  'import sys; sys.stdout.write("python %d.%d %s" % (sys.version_info[0], sys.version_info[1], sys.prefix))';
 
 /** Names under which an interpreter may be on the PATH, the plain ones first. */
 export function namesOnPath(isWindows: boolean): string[] {
@@ -63,9 +66,10 @@ export function inspectPython(path: string): Promise<Python | undefined> {
   return new Promise((resolve) => {
     const options = { timeout: INSPECTION_MILLISECONDS, cwd: __dirname };
     execFile(path, ["-I", "-S", "-c", INSPECTION], options, (error, stdout) => {
-      const answer = /^python (\d+)\.(\d+)$/.exec(stdout);
+      const answer = /^python (\d+)\.(\d+) (.+)$/.exec(stdout);
       if (error !== null || answer === null) return resolve(undefined);
-      resolve({ path, version: [Number(answer[1]), Number(answer[2])] });
+      const [, major, minor, environment = path] = answer;
+      resolve({ path, version: [Number(major), Number(minor)], environment });
     });
   });
 }

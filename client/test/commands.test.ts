@@ -28,7 +28,10 @@ beforeEach(async () => {
   kept.clear();
   editor.reset();
   servers.reset();
-  editor.settings.set("gradsight.interpreter", writePython(join(emptyFolder(), "python"), "python 3.12"));
+  editor.settings.set(
+    "gradsight.interpreter",
+    writePython(join(emptyFolder(), "python"), "python 3.12 /env"),
+  );
   servers.answers = {
     "gradsight.environment": { python: "/p", version: "3.12", torch: "2.13.0" },
     "gradsight.probeFile": { summary: "confirmed", graph: [FILE, 4, "GS101"], log: "printed" },
@@ -363,17 +366,19 @@ test("shapes and gradients are offered once, after a run that saw some", async (
 });
 
 test("an interpreter is chosen in the setting where no extension chooses one", async () => {
-  const python = writePython(join(emptyFolder(), "python"), "python 3.12");
+  const python = writePython(join(emptyFolder(), "python"), "python 3.12 /chosen");
   editor.settings.set("gradsight.interpreter", python);
   const path = process.env.PATH;
-  process.env.PATH = dirname(writePython(join(emptyFolder(), "python3"), "python 3.11"));
+  const folder = emptyFolder();
+  writePython(join(folder, "python3.11"), "python 3.11 /usr");
+  process.env.PATH = dirname(writePython(join(folder, "python3"), "python 3.11 /usr"));
   await editor.run("gradsight.selectInterpreter").finally(() => {
     process.env.PATH = path;
   });
-  // Names under which there is no interpreter are not offered.
+  // Names under which there is no interpreter are not offered, nor a second name of the same one.
   const offered = editor.picks.map((item) => (item as { label: string }).label);
   assert.deepEqual(offered, [python, "python3", "Browse…"]);
-  assert.equal((editor.picks[0] as { description: string }).description, "Python 3.12");
+  assert.equal((editor.picks[0] as { description: string }).description, "Python 3.12 · /chosen");
   assert.equal(editor.settings.get("gradsight.interpreter"), python);
 });
 

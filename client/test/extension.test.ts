@@ -21,7 +21,7 @@ beforeEach(() => {
   process.env.PATH = path;
   editor.reset();
   servers.reset();
-  python = writePython(join(emptyFolder(), "python"), "python 3.12");
+  python = writePython(join(emptyFolder(), "python"), "python 3.12 /env");
   editor.settings.set("gradsight.interpreter", python);
 });
 
@@ -88,7 +88,7 @@ test("restarts asked for at once happen one after the other", async () => {
 
 test("no usable Python is said once, logged each time, and shown in the status", async () => {
   process.env.PATH = "";
-  editor.settings.set("gradsight.interpreter", writePython(join(emptyFolder(), "python"), "python 3.8"));
+  editor.settings.set("gradsight.interpreter", writePython(join(emptyFolder(), "python"), "python 3.8 /env"));
   await activate(context);
   await editor.run("gradsight.restart");
   assert.equal(editor.errors.length, 1);
@@ -230,7 +230,7 @@ test("each folder of a workspace has its own interpreter, and so has its file", 
 test("without an extension the environment in the folder is used, if the folder is trusted", async () => {
   editor.settings.delete("gradsight.interpreter");
   const folder = emptyFolder();
-  const local = writePython(join(folder, ".venv", "bin", "python"), "python 3.12");
+  const local = writePython(join(folder, ".venv", "bin", "python"), "python 3.12 /env");
   await activate(context);
   assert.equal((await settingsFor(folder)).interpreter, local);
   editor.trusted = false;

@@ -14,7 +14,7 @@ async function check(
 ) {
   const inspect = async (path: string) => {
     const version = answers[path];
-    return version && { path, version };
+    return version && { path, version, environment: path };
   };
   const choice = await choosePython(candidates, inspect);
   if (typeof expected === "string") assert.equal(choice.kind === "found" && choice.python.path, expected);
@@ -55,18 +55,21 @@ test("variables and relative paths in a setting are expanded", () => {
 });
 
 test("the carried server sees neither installed packages nor the environment", () => {
-  const { command, args } = carriedServer({ path: "/opt/py", version: [3, 12] }, "/extension");
+  const { command, args } = carriedServer(
+    { path: "/opt/py", version: [3, 12], environment: "/opt" },
+    "/extension",
+  );
   assert.deepEqual([command, ...args], ["/opt/py", "-I", "-S", "/extension/server/gradsight/lsp/launch.py"]);
 });
 
-test("an interpreter is asked for its version", async () => {
-  const path = writePython(join(emptyFolder(), "python"), "python 3.13");
-  assert.deepEqual(await inspectPython(path), { path, version: [3, 13] });
+test("an interpreter is asked for its version and its environment", async () => {
+  const path = writePython(join(emptyFolder(), "python"), "python 3.13 /my envs/a");
+  assert.deepEqual(await inspectPython(path), { path, version: [3, 13], environment: "/my envs/a" });
 });
 
 test("what is no interpreter is none, and raises nothing", async () => {
   const folder = emptyFolder();
-  const failing = writePython(join(folder, "failing"), "python 3.13", 1);
+  const failing = writePython(join(folder, "failing"), "python 3.13 /env", 1);
   const talking = writePython(join(folder, "talking"), "hello");
   for (const path of [failing, talking, join(folder, "absent"), folder]) {
     assert.equal(await inspectPython(path), undefined);

@@ -116,7 +116,7 @@ export function pathWithOldPython() {
     const program = ["/bin", "/usr/bin"].map((place) => join(place, name)).find((each) => existsSync(each));
     if (program !== undefined) symlinkSync(program, join(folder, name));
   }
-  writeFileSync(join(folder, "python3"), "#!/bin/sh\nprintf 'python 3.8'\n", { mode: 0o755 });
+  writeFileSync(join(folder, "python3"), "#!/bin/sh\nprintf 'python 3.8 /usr'\n", { mode: 0o755 });
   process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
   return folder;
 }
