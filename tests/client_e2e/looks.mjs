@@ -201,7 +201,7 @@ if (another !== undefined) {
   await look("another-details", async () => {
     await window.command("Notifications: Show Notifications");
     await press("Show Details").click();
-    await preview("Last run");
+    await preview(basename(another));
     await window.clearNotifications();
   });
 }
