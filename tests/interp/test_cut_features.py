@@ -41,6 +41,43 @@ loss = F.mse_loss(back, x) + 0.1 * z.pow(2).mean()
     )
 
 
+def test_an_encoder_whose_code_is_computed_with_grad_mode_off_is_reported() -> None:
+    check(
+        trained_by("""
+z = encoder(x)
+with torch.no_grad():  # GS204
+    noisy = z + torch.randn_like(z)
+loss = F.mse_loss(decoder(noisy), x) + 0.1 * z.pow(2).mean()
+""")
+    )
+
+
+@pytest.mark.parametrize(
+    ("computed", "loss"),
+    [
+        ("noisy = z.roll(1, 0)", "F.mse_loss(decoder(z), x) + F.mse_loss(head(noisy), y)"),
+        ("size = z.norm(dim=1, keepdim=True)", "F.mse_loss(decoder(z / size), x) + 0.1 * z.pow(2).mean()"),
+        ("noisy = z * 2", "F.mse_loss(decoder(noisy), x) + F.mse_loss(head(z), y)"),
+        (
+            "near = torch.cdist(z, z).argmin(1)",
+            "F.mse_loss(decoder(z), x) + 0.1 * (z - z[near]).pow(2).mean()",
+        ),
+    ],
+    ids=["probe", "scale", "taught elsewhere", "index"],
+)
+def test_what_is_computed_with_grad_mode_off_beside_features_that_learn_is_left_alone(
+    computed: str, loss: str
+) -> None:
+    check(
+        trained_by(f"""
+z = encoder(x)
+with torch.no_grad():
+    {computed}
+loss = {loss}
+""")
+    )
+
+
 def test_a_sampled_code_that_is_cut_off_is_reported() -> None:
     check("""
         class Coder(nn.Module):

@@ -299,3 +299,48 @@ def test_each_of_two_optimizers_has_a_training_step_of_its_own() -> None:
 
 def test_a_generator_that_is_cut_off_from_its_own_step_is_reported() -> None:
     check(TWO_OPTIMIZERS.replace("(GENERATED).mean()", "(fake.detach()).mean()  # GS203"))
+
+
+BY_HAND = """
+import torch
+from torch import nn
+import pytorch_lightning as pl
+
+
+class Gan(pl.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.automatic_optimization = False
+        self.generator, self.critic = nn.Linear(4, 4), nn.Linear(4, 1)
+
+    def configure_optimizers(self):
+        generating = torch.optim.Adam(self.generator.parameters())
+        judging = torch.optim.Adam(self.critic.parameters())MARK
+        return [generating, judging], []
+
+    def training_step(self, batch, batch_idx):
+        generating, judging = self.optimizers()
+        fake = self.generator(torch.randn(2, 4))
+        judging.zero_grad()
+        self.manual_backward(self.critic(batch).mean() - self.critic(fake.detach()).mean())
+        STEP
+        generating.zero_grad()
+        self.manual_backward(self.critic(fake).mean())
+        generating.step()
+
+    def later(self, optimizer):
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("step", "mark"),
+    [
+        ("pass", "  # GS512"),
+        ("judging.step()", ""),
+        ("self.later(judging)", ""),
+        ("[one.step() for one in self.optimizers()[1:]]", ""),
+    ],
+)
+def test_an_optimizer_that_manual_optimization_never_steps_is_reported(step: str, mark: str) -> None:
+    check(BY_HAND.replace("STEP", step).replace("MARK", mark))

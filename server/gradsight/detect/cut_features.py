@@ -22,7 +22,7 @@ from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Node, Tensor
 from gradsight.model.trace import Backward
 
-KINDS = {"detach", "data", "numpy", "number", "copy", "sample"}
+KINDS = {"detach", "data", "numpy", "number", "copy", "sample", "no_grad", "inference"}
 MOST_NODES = 4000
 """Larger graphs are not looked at."""
 MOST_FEATURES = 8

@@ -53,7 +53,7 @@ class IdleOptimizers:
             if optimizer.stepped or optimizer.escaped or optimizer.site is None or optimizer.is_global:
                 # One that the module made may be stepped by other functions.
                 continue
-            name = name_of(optimizer.site)
+            name = name_of(optimizer.site) or self.cleared_name(optimizer)
             if name and not self.is_used_elsewhere(name, optimizer.site):
                 self.conclude(optimizer, name, steps)
 
@@ -101,17 +101,29 @@ class IdleOptimizers:
                 ),
                 None,
             )
-            name = last_part(key_of(getattr(getattr(clear.site.node, "func", None), "value", None)))
+            name = name_cleared(clear.site)
             if run is None or not name or any(is_other_use(text, name) for text in texts_around(clear.site)):
                 continue
             trail = [Step("call", clear.site, "its gradients are cleared here, without having been used")]
             self.claims.add(KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key))
 
+    def cleared_name(self, optimizer: Optimizer) -> str:
+        """By which name an optimizer is cleared in a loop."""
+        clears = [
+            one for one in self.path.log if one.verb == "zero" and one.subject is optimizer and one.loops
+        ]
+        return name_cleared(clears[-1].site) if clears else ""
+
     def is_used_elsewhere(self, name: str, site: Site) -> bool:
-        """Whether the text around does with the name of an optimizer what may step it; a script is executed as a whole."""
-        return site.frame.function is not None and any(
-            is_other_use(statement, name) for statement in site.unit.tree
-        )
+        """Whether the text around does with the name of an optimizer what may step it; a script is executed as a whole.
+
+        What a function returns to a library is in good hands: what the library does with it is executed.
+        """
+        making, call = site.frame.function, site.frame.call_site
+        if making is None:
+            return False
+        told = making.node if call is not None and call.frame.unit.library else None
+        return any(is_other_use(statement, name, told) for statement in site.unit.tree)
 
 
 def texts_around(site: Site) -> list[ast.AST]:
@@ -137,9 +149,16 @@ def name_of(site: Site) -> str:
     return ""
 
 
-def is_other_use(node: ast.AST, name: str) -> bool:
-    """Whether something below reads the name for more than to clear, save or schedule."""
+def name_cleared(site: Site) -> str:
+    """What stands before `.zero_grad()`."""
+    return last_part(key_of(getattr(getattr(site.node, "func", None), "value", None)))
+
+
+def is_other_use(node: ast.AST, name: str, told: ast.AST | None = None) -> bool:
+    """Whether something below, but for what was `told`, reads the name for more than to clear, save or schedule."""
     for child in ast.iter_child_nodes(node):
+        if child is told:
+            continue
         if isinstance(child, ast.Attribute) and child.attr in HARMLESS and is_called_so(child.value, name):
             continue
         if (
@@ -152,7 +171,7 @@ def is_other_use(node: ast.AST, name: str) -> bool:
             return True
         if isinstance(child, ast.Constant) and child.value == name:
             return True
-        if is_other_use(child, name):
+        if is_other_use(child, name, told):
             return True
     return False
 

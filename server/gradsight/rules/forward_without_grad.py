@@ -116,6 +116,9 @@ def _refused(event: Event) -> str:
 
 
 def _starved(event: Event) -> str:
+    if event.kind == "term-cut":
+        learner = named(event, "parameter") if event.names.get("parameter") else ""
+        return f"{learner} learns nothing from it" if learner else "this term of the loss trains nothing"
     if event.names.get("parameter"):
         return f"{named(event, 'parameter')} gets no gradient"
     return "`backward()` finds no graph"
