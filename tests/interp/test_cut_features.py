@@ -232,3 +232,23 @@ def test_only_the_last_cut_of_a_term_is_reported() -> None:
             loss.backward()
             opt.step()
     """)
+
+
+@pytest.mark.parametrize(
+    ("made", "loss"),
+    [
+        ("copy = torch.tensor(z)  # GS201", "F.mse_loss(head(z * copy), y)"),
+        ("copy = z.detach()", "F.mse_loss(head(z * copy), y)"),
+        ("copy = torch.tensor(z)", "F.mse_loss(head(z), y) + F.mse_loss(z, copy)"),
+        ("copy = torch.tensor(z.argmax(1))", "F.mse_loss(head(z), y[copy.clamp(0, 1)])"),
+    ],
+    ids=["on the way to a layer", "meant", "compared with", "index"],
+)
+def test_features_that_torch_tensor_copies_beside_others_that_learn(made: str, loss: str) -> None:
+    check(
+        trained_by(f"""
+z = encoder(x)
+{made}
+loss = {loss}
+""")
+    )

@@ -65,6 +65,7 @@ class CutFeatures:
         found = self.features_of(cuts, graph, run) if len(graph) <= MOST_NODES else []
         if len(graph) <= MOST_NODES and len(cuts) <= MOST_FEATURES:
             self.check_judges(cuts, graph, run)
+            self.check_copies(cuts, graph, run)
         if not found or len(found) > MOST_FEATURES:
             self.taught |= run.leaves
             return
@@ -141,6 +142,16 @@ class CutFeatures:
                 for node in graph
                 if node not in layers
             ):
+                self.report(CutResult(cut, layers, lost), run.site)
+
+    def check_copies(self, cuts: list[Cut], graph: set[Node], run: Any) -> None:
+        """`torch.tensor(features)` on the way to a layer: who wants a constant writes `detach`."""
+        held = {tensor for optimizer in self.path.optimizers for tensor in self.path.parameters_of(optimizer)}
+        for cut in (one for one in cuts if one.kind == "copy"):
+            lost = self.flow.leaves_behind(cut) & held & run.leaves
+            takers = {node for node in graph if takes(node, cut)} if lost else set()
+            layers = [node for node in graph if is_layer(node) and not nodes_behind(node).isdisjoint(takers)]
+            if layers:
                 self.report(CutResult(cut, layers, lost), run.site)
 
     def report(self, one: CutResult, backward: Site) -> None:

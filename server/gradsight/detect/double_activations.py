@@ -7,7 +7,7 @@ import ast
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
-from gradsight.model.tensors import Node, Tensor
+from gradsight.model.tensors import Edge, Node, Tensor
 from gradsight.model.trace import Applied
 
 SOFTMAX = {"softmax", "Softmax", "softmin"}
@@ -23,6 +23,8 @@ RESHAPING = {
     "to", "index", "movedim", "view_as", "AsStrided",
 }  # fmt: skip
 """Operators after which the values are still those of the activation."""
+JOINING = {"stack", "cat", "concat", "concatenate", "hstack", "vstack", "index_put", "index_put_"}
+"""Operators whose result has the values of all that they are given."""
 
 
 class DoubleActivations:
@@ -40,11 +42,9 @@ class DoubleActivations:
 
     def check_raw(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
         """A loss of probabilities is given what a linear layer or a convolution returns."""
-        grad_node = tensor.node
-        while grad_node is not None and grad_node.op in RESHAPING and len(grad_node.inputs) == 1:
-            source = grad_node.inputs[0]
-            grad_node = source if isinstance(source, Node) else None
-        if grad_node is not None and grad_node.op in SCORES and grad_node.requires is True:
+        made = makers_of(tensor)
+        if made and all(one.op in SCORES and one.requires is True for one in made):
+            grad_node = made[0]
             site = self.path.site(node)
             steps = [
                 Step("made", grad_node.site, "these are raw scores"),
@@ -53,13 +53,30 @@ class DoubleActivations:
             self.claims.add("softmax-before-loss", site, steps, op=WANTS[loss], loss=loss, missing=True)
 
     def check_activated(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
-        grad_node = tensor.node
-        while grad_node is not None and grad_node.op in RESHAPING and len(grad_node.inputs) == 1:
-            source = grad_node.inputs[0]
-            grad_node = source if isinstance(source, Node) else None
-        if grad_node is not None and grad_node.op in TAKES_LOGITS[loss]:
+        made = makers_of(tensor)
+        if made and all(one.op in TAKES_LOGITS[loss] for one in made):
+            grad_node = made[0]
             steps = [
                 Step("made", grad_node.site, f"`{grad_node.op}` is applied here"),
                 *self.path.call_steps(self.path.site(node)),
             ]
             self.claims.add("softmax-before-loss", self.path.site(node), steps, op=grad_node.op, loss=loss)
+
+
+def makers_of(tensor: Tensor) -> list[Node]:
+    """The operators that made the values of a tensor, all that are recorded; none if a leaf is among them."""
+    found: list[Node] = []
+    seen: set[Node] = set()
+    todo: list[Edge] = [tensor.node] if tensor.node is not None else []
+    while todo:
+        node = todo.pop()
+        if not isinstance(node, Node):
+            return []
+        if node in seen:
+            continue
+        seen.add(node)
+        if node.op in JOINING or (node.op in RESHAPING and len(node.inputs) == 1):
+            todo.extend(node.inputs)
+        else:
+            found.append(node)
+    return sorted(found, key=lambda node: node.site.line)
