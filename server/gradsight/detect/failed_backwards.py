@@ -9,6 +9,7 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.frozen_parameters import frozen_places
 from gradsight.detect.mode_cuts import steps_of_mode
+from gradsight.detect.moved_again import is_made_of_itself
 from gradsight.detect.path import Path
 from gradsight.detect.seclusion import starts_from_nothing
 from gradsight.detect.wording import code_at, how_called, operator_of
@@ -101,10 +102,14 @@ class FailedBackwards:
             fact.assumption,
         )
         write = writes[0]
+        if how == "again" and is_made_of_itself(write.site):
+            return
         name = saved.label or saved.tensor.label
         kept = "result" if saved.role.startswith("result") else "input"
         steps = [Step("saved", node.site, saved_here(node, kept))]
-        if how != "assumed":
+        if how == "again":
+            steps.append(Step("needed", site, "`backward()` runs this function again"))
+        elif how != "assumed":
             steps.append(Step("needed", site, f"this `{how_called(how)}` uses the changed value"))
         steps += list(self.path.call_steps(write.site))
         self.claims.add(
@@ -119,6 +124,7 @@ class FailedBackwards:
             written=self.path.text_of_target(write.site),
             by_step=write.mode == "silent" and "step" in write.op,
             by_statistics="running_" in saved.role,
+            is_run_again=how == "again",
             is_parameter=saved.tensor.is_parameter
             or (saved.tensor.is_leaf and saved.tensor.requires_grad is True),
         )
