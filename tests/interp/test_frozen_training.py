@@ -193,3 +193,31 @@ def test_a_trainer_that_freezes_the_network_in_place_of_its_average() -> None:
 )
 def test_a_trainer_that_may_thaw_it_or_freezes_the_average(frozen: str, thaw: str) -> None:
     check(TRAINER.format(frozen=frozen, thaw=thaw, told=""))
+
+
+ALTERNATING = """
+        gen, disc = nn.Linear(8, 16), nn.Linear(16, 1)
+        opt_g = torch.optim.Adam(gen.parameters())
+        opt_d = torch.optim.Adam(disc.parameters())
+        for z in torch.randn(9, 4, 8):
+            opt_d.zero_grad()
+            opt_g.zero_grad()
+            disc.requires_grad_({trained})
+            with torch.no_grad():{cut}
+                fake = gen(z)
+            disc(fake).mean().backward(){failed}
+            {served}.step()
+            disc.requires_grad_(False)
+    """
+
+
+def test_a_frozen_critic_is_blamed_and_not_the_generator_that_was_cut_off_on_purpose() -> None:
+    check(ALTERNATING.format(trained=False, served="opt_d", cut="", failed="  # GS205"))
+
+
+def test_a_generator_that_was_cut_off_for_its_own_step_is_blamed() -> None:
+    check(ALTERNATING.format(trained=False, served="opt_g", cut="  # GS204", failed=""))
+
+
+def test_a_critic_that_is_thawed_for_its_step_learns_from_a_generator_that_was_cut_off() -> None:
+    check(ALTERNATING.format(trained=True, served="opt_d", cut="", failed=""))

@@ -9,11 +9,13 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.frozen_parameters import frozen_places
 from gradsight.detect.mode_cuts import steps_of_mode
+from gradsight.detect.moved_again import is_made_of_itself
 from gradsight.detect.path import Path
 from gradsight.detect.seclusion import starts_from_nothing
 from gradsight.detect.wording import code_at, how_called, operator_of
 from gradsight.interp.path_state import assumption_of
 from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, leaves_of
@@ -25,6 +27,7 @@ from gradsight.model.trace import (
     NotScalar,
     SavedChanged,
     SavedOverwritten,
+    Stepping,
     Walked,
 )
 
@@ -37,6 +40,8 @@ class FailedBackwards:
     def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
         self.claims = claims
+        self.ambiguous: list[tuple[NoGraph, dict[Optimizer, list[Site]]]] = []
+        """Backwards without a graph, where a cut and an optimizer of frozen parameters may both be the cause: the next step tells."""
 
     def on_graph_found(self, fact: GraphFound) -> None:
         if not (fact.is_guess and self.frozen_in_optimizers()):
@@ -97,10 +102,14 @@ class FailedBackwards:
             fact.assumption,
         )
         write = writes[0]
+        if how == "again" and is_made_of_itself(write.site):
+            return
         name = saved.label or saved.tensor.label
         kept = "result" if saved.role.startswith("result") else "input"
         steps = [Step("saved", node.site, saved_here(node, kept))]
-        if how != "assumed":
+        if how == "again":
+            steps.append(Step("needed", site, "`backward()` runs this function again"))
+        elif how != "assumed":
             steps.append(Step("needed", site, f"this `{how_called(how)}` uses the changed value"))
         steps += list(self.path.call_steps(write.site))
         self.claims.add(
@@ -115,6 +124,7 @@ class FailedBackwards:
             written=self.path.text_of_target(write.site),
             by_step=write.mode == "silent" and "step" in write.op,
             by_statistics="running_" in saved.role,
+            is_run_again=how == "again",
             is_parameter=saved.tensor.is_parameter
             or (saved.tensor.is_leaf and saved.tensor.requires_grad is True),
         )
@@ -233,12 +243,29 @@ class FailedBackwards:
         )
 
     def on_no_graph(self, fact: NoGraph) -> None:
-        """The cause is the cut, if there is one."""
+        frozen = {one: places for one in self.path.optimizers if (places := self.frozen_in([one]))}
+        if frozen and len(self.path.optimizers) > 1 and any(cut.edges for cut in fact.cuts):
+            self.ambiguous.append((fact, frozen))
+        else:
+            self.no_graph(fact, self.frozen_in_optimizers())
+
+    def on_stepping(self, fact: Stepping) -> None:
+        """A backward serves the step behind it: what that one moves has lost its gradients, by being frozen or by the cut."""
+        for failed, frozen in self.ambiguous:
+            self.no_graph(failed, frozen.get(fact.optimizer, []))
+        self.ambiguous.clear()
+
+    def finish(self) -> None:
+        for failed, frozen in self.ambiguous:
+            cleared = self.cleared_last()
+            self.no_graph(failed, [place for one in cleared for place in frozen.get(one, [])])
+
+    def no_graph(self, fact: NoGraph, frozen: list[Site]) -> None:
+        """The cause is the cut, if there is one and nothing that was to be trained is frozen."""
         loss, site, cuts, how = fact.loss, fact.site, fact.cuts, fact.how
         text = self.path.text_of_target(site)
         causes = [cut for cut in cuts if any(True for _ in cut.edges)]
         certain = [cut for cut in causes if not isinstance(cut.source.requires_grad, Maybe)]
-        frozen = self.frozen_in_optimizers()
         if frozen:
             # What is cut off beside it, a teacher say, is no cause.
             causes = certain = []
@@ -339,12 +366,18 @@ class FailedBackwards:
 
     def frozen_in_optimizers(self) -> list[Site]:
         """Where all that an optimizer holds was frozen: the one that was cleared last, or any if none was."""
+        return self.frozen_in(self.cleared_last())
+
+    def cleared_last(self) -> list[Optimizer]:
         cleared = [
             action.subject
             for action in self.path.log
             if action.verb == "zero" and action.subject in self.path.optimizers
         ]
-        held = [set(self.path.parameters_of(one)) for one in cleared[-1:] or self.path.optimizers]
+        return cleared[-1:] or self.path.optimizers
+
+    def frozen_in(self, optimizers: list[Optimizer]) -> list[Site]:
+        held = [set(self.path.parameters_of(one)) for one in optimizers]
         return frozen_places(
             {
                 one

@@ -68,6 +68,25 @@ h = torch.tanh(layer(x)) + x
 assert not torch.allclose(layer.weight.grad, right)
 ```
 
+Memory that such a function moves on is moved once more, before backward computes with it.
+
+```python
+import torch
+from torch.utils.checkpoint import checkpoint
+
+steps = torch.zeros(3)
+
+
+def block(x):
+    steps.add_(1)  # warning: GS104
+    return x * steps
+
+
+x = torch.ones(3, requires_grad=True)
+checkpoint(block, x, use_reentrant=False).sum().backward()
+assert x.grad.tolist() == [2.0, 2.0, 2.0]  # the gradient of x * 1 was 1
+```
+
 ## Use instead
 
 Run backward before the value is changed, and change it under `no_grad`, where autograd sees the write.
@@ -149,6 +168,9 @@ def judge(event: Event) -> Finding | None:
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.names.get("saver") == "checkpoint" and event.names.get("write") == "optimizer step":
         message = "`checkpoint` computes with these parameters again in `backward()`: step only after it"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.names.get("is_run_again"):
+        message = f"`checkpoint` runs {named(event, 'here', 'this write')} again in `backward()`: the gradient is wrong, write outside"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"{named(event, 'here', 'this write')} silently changes what {named(event, 'saver')} saved, so the gradient is wrong: use a copy"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

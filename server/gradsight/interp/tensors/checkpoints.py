@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gradsight.interp.tensors.backward_faults import NEEDS_ONLY_SIGN, is_own_statistics, is_weak
 from gradsight.interp.tensors.regions import overlaps
 from gradsight.interp.tensors.training import Training
 from gradsight.model.sites import Site, Syntax
-from gradsight.model.tensors import Cut, Edge, Node, Saved, Tensor, leaves_of
+from gradsight.model.tensors import Cut, Edge, Node, Saved, Storage, Tensor, Write, leaves_of
 from gradsight.model.trace import CheckpointedWithoutGrad, SavedChanged
 from gradsight.model.values import Unknown, Value, tensors_in
 
@@ -46,6 +48,7 @@ class Checkpoints(Training):
         }
         # A write inside gives an input another node.
         entered = [edge for value in inputs for one in tensors_in(value) if (edge := one.edge()) is not None]
+        began, older = self.path.tick, self.path.numbering.last
         with self.path.inside("checkpoint"):
             result = self.language.call(function, inputs, named, node)
         if reentrant is True and flags and all(flag is False for flag in flags):
@@ -70,6 +73,10 @@ class Checkpoints(Training):
                 # The inputs are kept to run the function again; where nothing inside was kept, nobody runs it again.
                 if reentrant is False and self.path.grad_mode:
                     self.tell_overwritten(edge, given, site)
+                if self.path.grad_mode:
+                    passed = {one.storage for value in inputs for one in tensors_in(value)}
+                    moved = CheckpointRun(site, began, older, passed, reentrant is True)
+                    self.tell_moved_again(edge, given, moved)
                 if reentrant is True or keeps_inside(edge, given):
                     wrapped.saved = [
                         kept.get(one) or Saved(one, "input", self.autograd.saves_are_certain)
@@ -104,6 +111,51 @@ class Checkpoints(Training):
                 ]
                 if writes and saved.certain and saved.storage.content != saved.content:
                     self.path.tell(SavedChanged(node, saved, writes, site, "assumed", ""))
+
+    def tell_moved_again(self, edge: Edge, outside: list[Edge], run: CheckpointRun) -> None:
+        """What the function saves and what is made of memory that it moves on, which backward moves once more:
+
+        def block(x):
+            steps.add_(1)
+            return x * steps    # backward saves `steps` again, after another `add_`
+        """
+        for node in nodes_inside(edge, outside):
+            for saved in node.saved:
+                if not saved.certain or is_own_statistics(node, saved) or is_weak(node):
+                    continue
+                for memory, used in memories_behind(saved, node, outside):
+                    first = next((write for write in memory.writes if write.tick >= run.began), None)
+                    if first is None or memory.serial > run.older or memory in run.passed:
+                        continue
+                    # The versions of what a reentrant one saves are compared: torch raises.
+                    is_refused = run.reentrant and memory is saved.storage and first.tick > used
+                    if moves_on(first) and not is_refused:
+                        self.path.tell(SavedChanged(node, saved, [first], run.site, "again", ""))
+
+
+class CheckpointRun(NamedTuple):
+    """When the function of a checkpoint began to run, the last number that memory had then, and the memory of its inputs."""
+
+    site: Site
+    began: int
+    older: int
+    passed: set[Storage]
+    reentrant: bool
+
+
+def memories_behind(saved: Saved, node: Node, outside: list[Edge]) -> list[tuple[Storage, int]]:
+    """The memories that a saved tensor is made of inside a checkpoint, each with the time when it was read."""
+    found = [(saved.storage, node.tick)]
+    made = saved.tensor.node
+    for inner in nodes_inside(made, outside) if made is not None else ():
+        found += [(operand.storage, inner.tick) for operand in inner.operands]
+    return found
+
+
+def moves_on(write: Write) -> bool:
+    """Whether a write leaves numbers that depend on those it found: a step of a counter or of an average."""
+    is_own = write.mode in ("no_grad", "graph", "silent")
+    return is_own and (write.change in ("scaled", "shifted") or write.op == "lerp_")
 
 
 def nodes_inside(edge: Edge, outside: list[Edge]) -> list[Node]:
