@@ -85,3 +85,25 @@ def test_heads_of_an_unknown_batch_are_not_called_safe_to_write() -> None:
                 return weights
     """)
     assert not report.findings
+
+
+FOLDING = """
+class Fold(nn.Module):
+    def __init__(self, config, width):
+        super().__init__()
+        self.size = config.size
+        self.norm, self.conv = nn.LayerNorm(width), nn.Conv2d(width, width, 1)
+    def forward(self, x: torch.Tensor):
+        size = self.size
+        count = 4 // size
+        patches = self.norm(x)
+        maps = patches.view(x.shape[0] * count, count, size, size).transpose(1, 2)
+        {}
+        patches.data.mul_(2){}
+        return self.conv(maps)
+"""
+
+
+def test_a_reshape_to_unknown_sizes_is_no_view_of_what_has_unknown_sizes() -> None:
+    check(FOLDING.format("maps = maps.reshape(x.shape[0], x.shape[1], count * size, count * size)", ""))
+    check(FOLDING.format("maps = maps.view_as(maps)", "  # GS105"))

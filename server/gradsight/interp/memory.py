@@ -74,6 +74,9 @@ class Memory:
                 record.cards = None
 
 
+COARSEST_LINES = 8
+STEADY_BITS = 4
+"""Numbers of one length in bits are rounded to eight."""
 CLASS_BRINGING = (ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try)
 
 
@@ -172,3 +175,9 @@ def binders_of(units: list[Unit]) -> dict[str, list[Unit]]:
         if any(isinstance(statement, CLASS_BRINGING) for statement in unit.tree):
             binders.setdefault(EVERY_CLASS, []).append(unit)
     return binders
+
+
+def steady(number: int) -> int:
+    """The number rounded up to one of a few: a line more or less seldom changes a budget, and what was done within it holds."""
+    step = max(COARSEST_LINES, 1 << max(0, number.bit_length() - STEADY_BITS))
+    return -(-number // step) * step

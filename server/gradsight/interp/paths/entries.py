@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on
+from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on, steady
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.paths.arguments import further_arguments, given_to_constructor, unknown_argument
@@ -45,6 +45,7 @@ from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
+from gradsight.interp.paths.unused_defaults import Giving
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
 from gradsight.model.trace import MethodReturned
@@ -55,6 +56,7 @@ from gradsight.model.values import (
     PythonModule,
     Scope,
     Seq,
+    Unknown,
     Value,
 )
 
@@ -71,9 +73,6 @@ MAKING_SHARE = 2
 """The part of an entry's budget that the object it is executed on may cost on each path."""
 FAIR_SHARES = 12
 """How many times its share of what is left an entry may spend."""
-COARSEST_LINES = 8
-STEADY_BITS = 4
-"""Numbers of one length in bits are rounded to eight."""
 MOST_DETOURS = 6
 """How many paths that end in an exception before anything is trained are made up for by others."""
 
@@ -384,6 +383,11 @@ class Explorer:
         return False
 
     @cached_property
+    def giving(self) -> Giving:
+        """What the file gives by name, in whatever makes its classes."""
+        return Giving(self.units)
+
+    @cached_property
     def writes_somewhere(self) -> bool:
         """Whether some forward of the file, or a layer made in it, writes: to what another forward gave it, perhaps."""
         forwards = self.calls.by_name.get("forward", [])
@@ -442,7 +446,11 @@ class Explorer:
                 continue
             if not self.wants(defined.node, context):
                 continue
-            key = (cls.unit, f"{self.names_of_classes[cls]}.{defined.name}{'+' * place}")
+            name = f"{self.names_of_classes[cls]}.{defined.name}{'+' * place}"
+            key = (
+                cls.unit,
+                name + "".join(f" {one}" for one in sorted(self.giving.instead_of_defaults(cls))),
+            )
             self.run_method(cls, method, key, previous, context)
 
     def run_inherited(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
@@ -523,7 +531,8 @@ class Explorer:
         machine.frame = self.outer_frame(machine, cls.unit)
         if method.defined().name == "__init__":
             machine.making_budget = machine.budget
-        receiver = make_receiver(machine, cls, given_to_constructor(machine, machine.frame, cls))
+        given = {name: Unknown(f"argument {name}") for name in self.giving.instead_of_defaults(cls)}
+        receiver = make_receiver(machine, cls, given | given_to_constructor(machine, machine.frame, cls))
         if method.defined().name == "__init__":
             return
         forget_state(receiver)
@@ -584,12 +593,6 @@ class Explorer:
 
     def outer_frame(self, machine: Machine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
-
-
-def steady(number: int) -> int:
-    """The number rounded up to one of a few: a line more or less seldom changes a budget, and what was done within it holds."""
-    step = max(COARSEST_LINES, 1 << max(0, number.bit_length() - STEADY_BITS))
-    return -(-number // step) * step
 
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:

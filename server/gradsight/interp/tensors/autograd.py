@@ -308,7 +308,8 @@ class Recorder(AutogradFloor):
             if is_alike and output.same == "sometimes" and source.dense:
                 return source
             shares = output.aliased == "always" or (
-                sometimes and (source.dense or (is_alike and op in SAME_IF_ALIKE))
+                sometimes
+                and (source.dense or (is_alike and op in SAME_IF_ALIKE and None not in (shape or ())))
             )
             if shares:
                 result = self.make_view(source, output, op, site)
