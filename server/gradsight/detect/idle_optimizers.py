@@ -108,7 +108,9 @@ class IdleOptimizers:
             self.claims.add(KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key))
 
     def cleared_name(self, optimizer: Optimizer) -> str:
-        """By which name an optimizer is cleared in a loop."""
+        """By which name an optimizer that a library was given without one is cleared."""
+        if optimizer.site is None or not is_made_for_library(optimizer.site):
+            return ""
         clears = [
             one for one in self.path.log if one.verb == "zero" and one.subject is optimizer and one.loops
         ]
@@ -119,10 +121,10 @@ class IdleOptimizers:
 
         What a function returns to a library is in good hands: what the library does with it is executed.
         """
-        making, call = site.frame.function, site.frame.call_site
+        making = site.frame.function
         if making is None:
             return False
-        told = making.node if call is not None and call.frame.unit.library else None
+        told = making.node if is_made_for_library(site) else None
         return any(is_other_use(statement, name, told) for statement in site.unit.tree)
 
 
@@ -147,6 +149,12 @@ def name_of(site: Site) -> str:
             target = statement.targets[0]
             return target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
     return ""
+
+
+def is_made_for_library(site: Site) -> bool:
+    """Whether a library has called the function that makes it."""
+    call = site.frame.call_site
+    return call is not None and bool(call.frame.unit.library)
 
 
 def name_cleared(site: Site) -> str:

@@ -56,7 +56,6 @@ from gradsight.model.values import (
     PythonModule,
     Scope,
     Seq,
-    Unknown,
     Value,
 )
 
@@ -447,10 +446,7 @@ class Explorer:
             if not self.wants(defined.node, context):
                 continue
             name = f"{self.names_of_classes[cls]}.{defined.name}{'+' * place}"
-            key = (
-                cls.unit,
-                name + "".join(f" {one}" for one in sorted(self.giving.instead_of_defaults(cls))),
-            )
+            key = (cls.unit, " ".join([name, *sorted(self.giving.instead_of_defaults(cls))]))
             self.run_method(cls, method, key, previous, context)
 
     def run_inherited(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
@@ -531,7 +527,7 @@ class Explorer:
         machine.frame = self.outer_frame(machine, cls.unit)
         if method.defined().name == "__init__":
             machine.making_budget = machine.budget
-        given = {name: Unknown(f"argument {name}") for name in self.giving.instead_of_defaults(cls)}
+        given = self.giving.unknown_parts(cls)
         receiver = make_receiver(machine, cls, given | given_to_constructor(machine, machine.frame, cls))
         if method.defined().name == "__init__":
             return

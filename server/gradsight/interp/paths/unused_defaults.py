@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.sites import Unit
-from gradsight.model.values import ClassValue, Function
+from gradsight.model.values import ClassValue, Function, Unknown, Value
 
 
 class Given(NamedTuple):
@@ -79,6 +79,10 @@ class Giving:
             for name, default in defaults_of(init.node)
             if is_class_name(default) and self.is_always_other(name, default, cls)
         )
+
+    def unknown_parts(self, cls: ClassValue) -> dict[str, Value]:
+        """Stand-ins for those parameters."""
+        return {name: Unknown(f"argument {name}") for name in self.instead_of_defaults(cls)}
 
     def is_always_other(self, name: str, default: ast.expr, cls: ClassValue) -> bool:
         given = [one for one in self.values.get(name, ()) if not is_inside(one.scope, cls.node)]
