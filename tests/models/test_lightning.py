@@ -344,3 +344,48 @@ class Gan(pl.LightningModule):
 )
 def test_an_optimizer_that_manual_optimization_never_steps_is_reported(step: str, mark: str) -> None:
     check(BY_HAND.replace("STEP", step).replace("MARK", mark))
+
+
+SILENT = """
+def training_step(self, batch, batch_idx):{said}
+    x, y = batch
+    loss = F.mse_loss(self.net(x), y)
+    self.log("loss", loss)
+    {end}
+
+def validation_step(self, batch, batch_idx):
+    x, y = batch
+    self.log("held out", F.mse_loss(self.net(x), y))
+"""
+FITTED = """
+
+    L.Trainer(max_epochs=2).fit(Lit(), torch.utils.data.DataLoader([1]))
+"""
+
+
+@pytest.mark.parametrize("rest", ["", FITTED.replace("    ", "")])
+def test_training_step_that_returns_nothing_trains_nothing(rest: str) -> None:
+    check(lit(SILENT.format(end="pass", said="  # GS503")) + rest)
+    check(lit(SILENT.format(end="return loss", said="")) + rest)
+    check(lit(SILENT.format(end="return loss if loss.isfinite() else None", said="")) + rest)
+
+
+def test_training_step_that_optimizes_by_itself_returns_nothing() -> None:
+    by_hand = """
+def training_step(self, batch, batch_idx):
+    x, y = batch
+    opt = self.optimizers()
+    opt.zero_grad()
+    self.manual_backward(F.mse_loss(self.net(x), y))
+    opt.step()
+
+@property
+def automatic_optimization(self):
+    return False
+"""
+    check(lit(by_hand))
+
+
+def test_trainer_of_the_command_line_fits() -> None:
+    end = "\nL.Trainer.from_argparse_args(args).fit(Lit(), loader)\n"
+    check(lit(WRITE, "import pytorch_lightning as L") + end)

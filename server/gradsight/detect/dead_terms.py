@@ -21,7 +21,7 @@ from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
 from gradsight.model.trace import Augmented, Backward, Clearing, Combined, Stepped
 
-KINDS = {"detach", "data", "no_grad", "inference"}
+KINDS = {"detach", "data", "no_grad", "inference", "sample"}
 
 
 class Term:
@@ -116,6 +116,9 @@ class DeadTerms:
             lost = self.flow.leaves_behind(cut) & self.moved
             source = cut.source.node
             if not lost & rest or source is None:
+                continue
+            if cut.kind == "sample" and is_log_probability(term.partner):
+                # The density of a squashed sample: what it is corrected by is a constant of the sample.
                 continue
             if (
                 source in within

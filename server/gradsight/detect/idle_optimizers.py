@@ -3,7 +3,8 @@
 Where nothing steps, a loop says that it trains by clearing what each of its rounds computes; who reads the gradients in
 between wants those alone (a saliency map, the Fisher information).
 
-That nobody steps is read from the text as well: its name stands nowhere but where it is made, cleared, saved or scheduled.
+That nobody steps is read from the text as well: its name stands nowhere but where it is made, cleared, saved or scheduled,
+or handed to a function that was executed and whose text steps nothing.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.paths.roles import key_of, last_part
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import GradRead
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 KIND = "optimizer-never-stepped"
 HARMLESS = {"zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group"}
 """What may be asked of an optimizer that never steps."""
+UNSCALING = frozenset({"unscale_"})
+"""What may be done with it to gradients that nobody uses."""
+BY_NAME = frozenset({"getattr", "attrgetter"})
 
 
 class IdleOptimizers:
@@ -102,7 +107,10 @@ class IdleOptimizers:
                 None,
             )
             name = name_cleared(clear.site)
-            if run is None or not name or any(is_other_use(text, name) for text in texts_around(clear.site)):
+            if run is None or not name:
+                continue
+            harmless = self.stepless_calls() | called_on_the_way(clear.site)
+            if any(is_other_use(text, name, harmless) for text in texts_around(clear.site)):
                 continue
             trail = [Step("call", clear.site, "its gradients are cleared here, without having been used")]
             self.claims.add(KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key))
@@ -125,7 +133,19 @@ class IdleOptimizers:
         if making is None:
             return False
         told = making.node if is_made_for_library(site) else None
-        return any(is_other_use(statement, name, told) for statement in site.unit.tree)
+        harmless = self.stepless_calls()
+        for action in self.path.log:
+            if action.verb == "zero" and getattr(action.subject, "site", None) is site:
+                harmless |= called_on_the_way(action.site)
+                if any(is_other_use(text, name, harmless, told) for text in texts_around(action.site)):
+                    return True
+        return any(is_other_use(statement, name, harmless, told) for statement in site.unit.tree)
+
+    def stepless_calls(self) -> frozenset[str]:
+        """The names of functions that were executed and whose text steps nothing, in no arm of it."""
+        named = [node for node in self.path.executed if isinstance(node, FUNCTIONS)]
+        stepping = {node.name for node in named if steps_something(node)}
+        return frozenset(node.name for node in named) - stepping | UNSCALING
 
 
 def texts_around(site: Site) -> list[ast.AST]:
@@ -140,6 +160,22 @@ def texts_around(site: Site) -> list[ast.AST]:
             found.append(owner if owner is not None else frame.function.node)
         frame = frame.call_site.frame if frame.call_site is not None else None
     return found
+
+
+def called_on_the_way(site: Site) -> frozenset[str]:
+    """The functions that led to a place: their texts are looked at for themselves."""
+    found: set[str] = set()
+    frame: Frame | None = site.frame
+    while frame is not None and frame.call_site is not None:
+        found.add(frame.name)
+        frame = frame.call_site.frame
+    return frozenset(found)
+
+
+def steps_something(function: ast.AST) -> bool:
+    return any(
+        isinstance(part, ast.Attribute) and part.attr == "step" for part in parts_of(function, ast.Attribute)
+    )
 
 
 def name_of(site: Site) -> str:
@@ -162,8 +198,15 @@ def name_cleared(site: Site) -> str:
     return last_part(key_of(getattr(getattr(site.node, "func", None), "value", None)))
 
 
-def is_other_use(node: ast.AST, name: str, told: ast.AST | None = None) -> bool:
-    """Whether something below, but for what was `told`, reads the name for more than to clear, save or schedule."""
+def is_other_use(
+    node: ast.AST, name: str, harmless: frozenset[str] = UNSCALING, told: ast.AST | None = None
+) -> bool:
+    """Whether something below, but for what was `told`, reads the name for more than to clear, save or schedule.
+
+    It may be handed to what is `harmless`, and be bound to the same name elsewhere: `self.optimizer = optimizer`.
+    """
+    if isinstance(node, ast.Assign) and is_called_so(node.value, name) and len(node.targets) == 1:
+        return not is_called_so(node.targets[0], name)
     for child in ast.iter_child_nodes(node):
         if child is told:
             continue
@@ -171,17 +214,25 @@ def is_other_use(node: ast.AST, name: str, told: ast.AST | None = None) -> bool:
             continue
         if (
             isinstance(child, ast.Call)
-            and is_scheduler(child)
-            and any(is_called_so(a, name) for a in child.args)
+            and (is_scheduler(child) or last_part(key_of(child.func)) in harmless)
+            and any(is_called_so(given, name) for given in arguments_of(child))
         ):
+            others = [given for given in arguments_of(child) if not is_called_so(given, name)]
+            if any(is_other_use(other, name, harmless, told) for other in others):
+                return True
             continue
         if is_called_so(child, name) and isinstance(getattr(child, "ctx", None), ast.Load):
             return True
-        if isinstance(child, ast.Constant) and child.value == name:
-            return True
-        if is_other_use(child, name, told):
+        if isinstance(child, ast.Call) and last_part(key_of(child.func)) in BY_NAME:
+            if any(isinstance(given, ast.Constant) and given.value == name for given in child.args):
+                return True
+        if is_other_use(child, name, harmless, told):
             return True
     return False
+
+
+def arguments_of(call: ast.Call) -> list[ast.expr]:
+    return [*call.args, *(keyword.value for keyword in call.keywords)]
 
 
 def is_called_so(node: ast.AST, name: str) -> bool:

@@ -44,6 +44,9 @@ class Path(Protocol):
     waiting: set[Any]
     decisions: list[Any]
     log: list[Any]
+    executed: set[ast.AST]
+    unanswered: list[tuple[int, Site]]
+    """The user's functions that a library called for a value and that gave none, each with the time."""
     backwards: list[Any]
     optimizers: list[Optimizer]
     modules_made: list[Any]

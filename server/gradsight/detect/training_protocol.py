@@ -12,6 +12,7 @@ from gradsight.detect.frozen_parameters import frozen_places, may_thaw
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.interp.library_places import is_of_library
 from gradsight.interp.paths.roles import deeds_of
 from gradsight.interp.syntax import called_attribute, own_statements
 from gradsight.interp.syntax_parts import syntax_parts
@@ -112,6 +113,10 @@ class TrainingProtocol:
             return
         if self.path.context != "script" and not self.path.backwards and not parameters & self.ledger.used:
             return
+        silent = [site for tick, site in self.path.unanswered if tick <= step.tick]
+        if step.site.library and silent and is_without_value(silent[-1].node):
+            self.claims.add("nothing-returned", silent[-1], [], function=silent[-1].frame.name)
+            return
         self.claims.add(
             "step-without-backward",
             self.named_only("backward") or step.site,
@@ -155,7 +160,7 @@ class TrainingProtocol:
         return any(
             isinstance(part, ast.Call) and called_attribute(part) == "backward"
             for ancestor in (owner.lineage() if owner is not None else ())
-            if isinstance(ancestor, ClassValue) and ancestor.node is not None
+            if isinstance(ancestor, ClassValue) and ancestor.node is not None and not is_of_library(ancestor)
             for part in syntax_parts(ancestor.node)
         )
 
@@ -551,3 +556,12 @@ def pairs_of_one_leaf(updates: list[Any]) -> list[tuple[Any, Any]]:
             pairs.append((last[key], update))
         last[key] = update
     return pairs
+
+
+def is_without_value(function: ast.AST) -> bool:
+    """Whether no statement of a function returns anything."""
+    body = getattr(function, "body", [])
+    return isinstance(body, list) and not any(
+        isinstance(statement, ast.Return) and statement.value is not None
+        for statement in own_statements(body)
+    )

@@ -252,6 +252,8 @@ class PathState:
         self.frame: Frame = None  # type: ignore[assignment]
         self.context = "script"
         self.executed: set[ast.AST] = set()
+        self.unanswered: list[tuple[int, Site]] = []
+        """The user's functions that a library called for a value and that gave none, each with the time."""
         self.optimizers: list[Optimizer] = []
         self.leaves: list[Tensor] = []
         self.backwards: list[Any] = []

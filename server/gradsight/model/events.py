@@ -98,6 +98,7 @@ KINDS: dict[str, str] = {
     "gradients-left-by-step": "a method steps once and leaves its gradients to the next call",
     "cleared-before-step": "gradients were cleared between backward and step",
     "step-without-backward": "a step that no backward precedes",
+    "nothing-returned": "a function that a library calls for a loss returns nothing",
     "iterator-used-up": "an iterator that was used up was read again",
     "parameters-replaced": "an optimizer holds parameters that the model no longer has",
     "parameters-not-optimized": "a backward reaches parameters that no optimizer holds",

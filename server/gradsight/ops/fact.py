@@ -166,7 +166,8 @@ NOT_TENSORS = frozenset(
     "dim dims dim0 dim1 dim2 start_dim end_dim keepdim dtype device layout memory_format requires_grad size stride offset diagonal "
     "kernel_size dilation groups output_size output_padding ceil_mode align_corners mode padding_mode padding_idx pad "
     "split_size split_sizes sections chunks normalized_shape reduction ignore_index unbiased rounding_mode largest sorted "
-    "descending training is_causal non_blocking num_layers".split()
+    "descending training is_causal non_blocking num_layers shape sizes repeats shifts k length num_classes num_samples "
+    "correction stable sparse_grad scale_factor padding upscale_factor downscale_factor n_fft hop_length win_length center".split()
 )
 """Parameters at which no operator of torch takes a tensor: what is given there brings no graph, whatever it is."""
 

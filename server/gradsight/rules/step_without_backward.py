@@ -108,6 +108,8 @@ def judge(event: Event) -> Finding | None:
     message = "this `step()` changes nothing: no `backward()` before it reaches its parameters"
     if event.names.get("frozen"):
         message = "every parameter of this optimizer is frozen: this `step()` has no gradient to apply"
+    if event.kind == "nothing-returned":
+        message = f"{named(event, 'function')} returns nothing, so nothing is trained: return the loss"
     if event.names.get("loss"):
         message = (
             f"`backward()` is never called on {named(event, 'loss')}: this `step()` does not train on it"
@@ -124,7 +126,7 @@ def fix(case: FixCase) -> Drafts:
 RULE = Rule(
     "GS503",
     "step-without-backward",
-    ("step-without-backward",),
+    ("step-without-backward", "nothing-returned"),
     judge,
     __doc__,
     advice="call `backward()` on a loss of these parameters before `step()`",

@@ -125,6 +125,10 @@ class Library(Copying):
         """The value of a name imported from a workspace module, which is executed now if it was not before."""
         key = (id(pending.module), pending.name)
         if key in self.resolving:
+            # `from . import part` in a package binds what it asks for: Python then imports the module of that name.
+            part = self.entry.find_module(f"{pending.module.name}.{pending.name}", 0)
+            if part is not None:
+                return part
             return self.path.gap(
                 f"import of {pending.name} from {pending.module.name} in a circle", node, "import"
             )

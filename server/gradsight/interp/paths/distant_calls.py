@@ -9,21 +9,40 @@ arms that were chosen for conditions nobody knows: another arm would have return
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
 from gradsight.interp.syntax import cuts_what_it_is_given
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame
 from gradsight.model.source import Source
-from gradsight.model.values import ClassValue, Function, Instance, Layer, Names, Unknown
+from gradsight.model.tensors import Tensor
+from gradsight.model.values import (
+    MISSING,
+    ClassValue,
+    Function,
+    Instance,
+    Layer,
+    Mapping,
+    Names,
+    Seq,
+    Unknown,
+    Value,
+    Wrapper,
+)
 
 SHARE = 2
 """A distant call may spend one part in so many of what is left."""
 RESERVED = 2
 LEAST = 16
 """One part in so many of what is left is for a call that comes when nothing but the reserve is."""
+SHARE_OF_DATA = 8
+"""A generator that holds no module and no tensor makes data: it may spend one part in so many of that."""
+FEW = 3
+"""So many unknown items come from a generator that is not followed any further."""
 DESCRIBED = (Function, ClassValue)
 LEFT_AS_IT_WAS = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site", "ended_early")
 
@@ -112,6 +131,46 @@ class DistantCalls(UnknownGraphsLanguage):
             result.graph = None
         return result
 
+    def run_generator(
+        self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()
+    ) -> Iterator[Value]:
+        """The values of a generator; one of another file that costs too much gives what is not known instead."""
+        path = self.path
+        home, flow = path.module.path, super().run_generator(frame, body, around)
+        held = list(frame.namespace.values())
+        while True:
+            if self.is_far or frame.unit.path == home or frame.unit.library or path.frame.unit.path != home:
+                item = next(flow, MISSING)
+                if item is MISSING:
+                    return
+                yield item
+                continue
+            state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
+            own = path.budget
+            path.budget = given = self.allowance() // (1 if any(map(is_trained, held)) else SHARE_OF_DATA)
+            if given <= self.too_costly.get(body[0], -1):
+                path.budget = own
+                break
+            self.is_far = True
+            try:
+                item = next(flow, MISSING)
+            except PathEnded:
+                if path.budget >= 0:
+                    raise
+                self.too_costly[body[0]] = given
+                break
+            finally:
+                self.is_far = False
+                path.budget = own - (given - max(0, path.budget))
+            if item is MISSING:
+                return
+            yield item
+        for name, value in state.items():
+            setattr(path, name, value)
+        reason = f"{frame.name} costs too much to follow"
+        for _ in range(FEW):
+            yield self.nn.unknown_result(reason, held, {}, path.node)
+
     def allowance(self) -> int:
         """What a call into another file may spend."""
         own = int(self.path.budget)
@@ -187,6 +246,14 @@ class DistantCalls(UnknownGraphsLanguage):
         for name, value in state.items():
             setattr(path, name, value)
         return self.execute_function(inner, args, kwargs, node)
+
+
+def is_trained(value: Value) -> bool:
+    """Whether a value is, or may hold, something with a graph or parameters."""
+    if isinstance(value, (Seq, Mapping)):
+        inner = value.items if isinstance(value, Seq) else value.items.values()
+        return any(map(is_trained, inner))
+    return isinstance(value, (Tensor, Instance, Layer, Optimizer))
 
 
 def is_in_loop(frame: Frame) -> bool:

@@ -17,6 +17,7 @@ from gradsight.interp.python.expected_errors import catches_at_yield
 from gradsight.interp.python.expressions import Expressions
 from gradsight.interp.python.open_keywords import OpenKeywords
 from gradsight.interp.python.statements import Returned
+from gradsight.interp.syntax import statement_around
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import DataField, DecoratorMade, GeneratorContext
 from gradsight.model.sites import Frame, Site
@@ -238,7 +239,10 @@ class Calls(Expressions):
             if restore is not None:
                 restore()
         result = status.value if isinstance(status, Returned) else None
-        if frame.unit.library and not callee.unit.library and result is not None:
+        if frame.unit.library and not callee.unit.library and result is None:
+            if isinstance(statement_around(node, frame), ast.Assign):
+                self.path.unanswered.append((self.path.tick, Site(syntax, callee)))
+        elif frame.unit.library and not callee.unit.library:
             frame.handed = Site(callee.exit or syntax, callee)
         self.function_returned(function, callee, args, result, node)
         return result

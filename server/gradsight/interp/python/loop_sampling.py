@@ -42,6 +42,7 @@ class LoopRun:
         "foresight",
         "grown",
         "is_blurred",
+        "is_prolonged",
         "length",
         "node",
         "number",
@@ -60,6 +61,8 @@ class LoopRun:
         """Whether some round in between was not executed."""
         self.is_blurred = False
         """Whether this round stands for all later ones, so that what the loop counts is not known in it."""
+        self.is_prolonged = False
+        """Whether a round was added because the one before was the first that stepped."""
         self.site = site
         self.length = length
         """How many rounds the program makes, where that is known."""

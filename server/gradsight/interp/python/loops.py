@@ -11,6 +11,7 @@ import ast
 from collections.abc import Generator, Iterator
 from typing import Any
 
+from gradsight.interp.path_state import PathState
 from gradsight.interp.python.loop_sampling import (
     FULL_UNROLL,
     MANY,
@@ -45,16 +46,24 @@ Flow = Generator[Any, Any, Any]
 class Loops(LoopSampling):
     """Loops, round by round."""
 
+    def __init__(self, path: PathState) -> None:
+        super().__init__(path)
+        self.idle: set[ast.AST] = set()
+        """Loops that have trained nothing when they were executed: an evaluation inside of a loop that trains, say.
+
+        In later rounds of the loops around it, such a loop of unknown length gets one round as long as that stays so.
+        """
+
     def do_for(self, node: ast.For | ast.AsyncFor) -> Flow:
         iterable = self.language.evaluate(node.iter)
         items, length = self.objects.iterate(iterable, ROUNDS_OF_A_LOOP)
         frame = self.path.frame
         outer = frame.loops
         run = LoopRun(node, self.path.site(node), length)
-        if length is not None and not outer and sorts_parts(iterable, node, length):
-            limit = run.allowed = length
-        else:
-            limit = run.allowed = self.rounds_nested(self.rounds_allowed(length), outer)
+        limit = run.allowed = self.rounds_of(node, iterable, length, outer)
+        done = len(self.path.log)
+        is_repeated = length is None and self.was_idle(node, outer)
+        limit = 1 if is_repeated else limit
         status: Any = None
         ended_by_break = False
         spent_before = self.path.budget
@@ -87,7 +96,7 @@ class Loops(LoopSampling):
                     elif foreseeing:
                         foreseeing = False
                         end = number + (0 if has_one_round else self.later_rounds(run))
-                    if number >= end:
+                    if number >= end and not self.has_just_trained(run):
                         self.cut_off(run)
                         if holds_objects(item):
                             self.leave_unfilled(node)
@@ -107,6 +116,9 @@ class Loops(LoopSampling):
                     break
                 elif status is not None:
                     return status
+                if is_repeated and number == 0 and self.has_trained(done):
+                    is_repeated, has_one_round, foreseeing = False, False, run.allowed >= UNKNOWN_ROUNDS
+                    end = limit = run.allowed
                 if number == 0 and length is not None and limit > UNKNOWN_ROUNDS:
                     cost = max(1, spent_before - self.path.budget)
                     end = limit = max(UNKNOWN_ROUNDS, min(limit, self.path.budget // (3 * cost)))
@@ -114,6 +126,7 @@ class Loops(LoopSampling):
             frame.loops = outer
             self.loop_ended(run)
             self.note_unfilled(run)
+            self.note_training(node, run, done)
         if not ended_by_break and type(iterable) is Seq and iterable.once and iterable.exact and run.number:
             iterable.spent = iterable.spent or self.path.site(node.iter)
         if not ended_by_break and node.orelse:
@@ -193,7 +206,7 @@ class Loops(LoopSampling):
                     elif foreseeing:
                         foreseeing = False
                         end = number + self.later_rounds(run)
-                    if number >= end:
+                    if number >= end and not self.has_just_trained(run):
                         self.cut_off(run)
                         break
                 run.number = number + 1
@@ -210,6 +223,41 @@ class Loops(LoopSampling):
         if not ended_by_break and node.orelse:
             return (yield from self.language.block(node.orelse))
         return None
+
+    def has_just_trained(self, run: LoopRun) -> bool:
+        """Whether the last round is the first one that stepped: a round follows, once, that finds what it left."""
+        if run.is_prolonged or not self.path.log:
+            return False
+        rounds = {
+            number
+            for action in self.path.log
+            if action.verb == "step"
+            for loop, number in action.loops
+            if loop is run
+        }
+        run.is_prolonged = rounds == {run.number - 1}
+        return run.is_prolonged
+
+    def rounds_of(
+        self, node: ast.For | ast.AsyncFor, iterable: Value, length: int | None, outer: tuple[Any, ...]
+    ) -> int:
+        if length is not None and not outer and sorts_parts(iterable, node, length):
+            return length
+        return self.rounds_nested(self.rounds_allowed(length), outer)
+
+    def was_idle(self, node: ast.AST, outer: tuple[Any, ...]) -> bool:
+        """Whether a loop has trained nothing in an earlier round of the loops around it."""
+        return node in self.idle and any(number for _, number in outer)
+
+    def note_training(self, node: ast.AST, run: LoopRun, since: int) -> None:
+        if self.has_trained(since):
+            self.idle.discard(node)
+        elif run.number:
+            self.idle.add(node)
+
+    def has_trained(self, since: int) -> bool:
+        """Whether anything was differentiated, cleared or stepped since that entry of the log."""
+        return any(action.verb not in ("train", "eval") for action in self.path.log[since:])
 
     def loop_ended(self, run: LoopRun) -> None:
         if self.path.is_watched:

@@ -47,11 +47,52 @@ class ModelMixin(nn.Module):
 
 
 class Denoiser(ModelMixin):
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.attention = nn.Linear(64, 3)
+
     def forward(
-        self, sample=None, timestep=None, encoder_hidden_states=None, *args, return_dict=True, **options
+        self,
+        sample=None,
+        timestep=None,
+        encoder_hidden_states=None,
+        *args,
+        down_block_additional_residuals=None,
+        mid_block_additional_residual=None,
+        return_dict=True,
+        **options,
     ):
         noise = self.body(sample if sample is not None else options["hidden_states"])
+        if encoder_hidden_states is not None:
+            noise = noise + self.attention(encoder_hidden_states).mean()
+        if mid_block_additional_residual is not None:
+            noise = noise + mid_block_additional_residual.mean()
+            for residual in down_block_additional_residuals:
+                noise = noise + residual.mean()
         return ModelOutput(sample=noise) if return_dict else (noise,)
+
+
+class ControlNetModel(ModelMixin):
+    @classmethod
+    def from_unet(cls, unet, *args, **options):
+        return cls()
+
+    def forward(
+        self,
+        sample=None,
+        timestep=None,
+        encoder_hidden_states=None,
+        controlnet_cond=None,
+        *args,
+        return_dict=True,
+        **options,
+    ):
+        hint = self.conv_in(controlnet_cond).mean()
+        middle = self.body(sample) + hint
+        below = [middle * 1, middle * 2]
+        if not return_dict:
+            return below, middle
+        return ModelOutput(down_block_res_samples=below, mid_block_res_sample=middle)
 
 
 class Latents:
@@ -83,5 +124,5 @@ class Autoencoder(ModelMixin):
 
 UNet2DModel = UNet2DConditionModel = UNet3DConditionModel = UNet1DModel = UNetMotionModel = Denoiser
 Transformer2DModel = DiTTransformer2DModel = SD3Transformer2DModel = FluxTransformer2DModel = Denoiser
-PixArtTransformer2DModel = PriorTransformer = ControlNetModel = T2IAdapter = Denoiser
+PixArtTransformer2DModel = PriorTransformer = T2IAdapter = Denoiser
 AutoencoderKL = AutoencoderTiny = VQModel = AsymmetricAutoencoderKL = Autoencoder

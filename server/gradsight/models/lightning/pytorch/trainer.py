@@ -47,6 +47,15 @@ class Trainer:
         self.lightning_module = None
         self._starts_anew = True
 
+    @classmethod
+    def from_argparse_args(cls, args, **options):
+        """Releases before 2.0 take the options that the command line gives."""
+        return cls(**options)
+
+    @staticmethod
+    def add_argparse_args(parent_parser, **options):
+        return parent_parser
+
     @property
     def model(self):
         return self.lightning_module
