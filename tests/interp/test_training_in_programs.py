@@ -274,3 +274,79 @@ def test_value_of_a_sample_trains_no_policy() -> None:
     check(SQUASHED.format(sample="sample", loss=VALUED).replace("dist.sample()", "dist.sample()  # GS205"))
     check(SQUASHED.format(sample="rsample", loss=VALUED))
     check(SQUASHED.format(sample="sample", loss="-(log_pi * gain)"))
+
+
+FINAL_TEST = """
+net = nn.Linear(3, 1)
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+
+def train(loader):
+    for x in loader:
+        {clear}
+        net(x).mean().backward(){said}
+        opt.step()
+
+def test(loader):
+    for x in loader:
+        net.zero_grad()
+        print(net(x).mean().item())
+
+def main(loader, held_out):
+    for epoch in range(5):
+        train(loader)
+        {between}
+    test(held_out)
+"""
+
+
+def test_clearing_after_the_training_clears_nothing_for_it() -> None:
+    check(FINAL_TEST.format(clear="pass", said="  # GS501", between="pass"))
+    check(FINAL_TEST.format(clear="net.zero_grad()", said="", between="pass"))
+    check(FINAL_TEST.format(clear="pass", said="", between="test(held_out)"))
+
+
+ADDED = """
+first, second = nn.Linear(3, 1), nn.Linear(3, 1)
+opt = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+average = torch.zeros(())
+for _ in range(5):
+    x, loss = torch.ones(2, 3), 0
+    loss += {term}
+    loss += second(x).mean()
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+    average += loss.detach()
+"""
+
+
+def test_first_term_of_a_sum_that_is_cut_off_trains_nothing() -> None:
+    check(ADDED.format(term="first(x).mean().detach()  # GS203"))
+    check(ADDED.format(term="first(x).mean().item()  # GS202"))
+    check(ADDED.format(term="first(x).mean()"))
+    check(ADDED.format(term="first(x).mean() + average"))
+    check(ADDED.format(term="x.mean().detach() + first(x).mean()"))
+
+
+def test_module_that_is_copied_by_hand_is_not_followed() -> None:
+    check("""
+        def copied(module):
+            clone = module.__new__(type(module))
+            clone.__dict__ = module.__dict__.copy()
+            clone._parameters = clone._parameters.copy()
+            for name in module._parameters:
+                clone._parameters[name] = module._parameters[name].clone()
+            return clone
+
+        net = nn.Linear(3, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(5):
+            opt.zero_grad()
+            for _ in range(2):
+                learner = copied(net)
+                loss = learner(torch.ones(2, 3)).mean()
+                for name, gradient in zip(learner._parameters, torch.autograd.grad(loss, list(learner._parameters.values()), create_graph=True)):
+                    learner._parameters[name] = learner._parameters[name] - 0.1 * gradient
+                learner(torch.ones(2, 3)).mean().backward()
+            opt.step()
+    """)

@@ -166,6 +166,22 @@ class CutTerms:
         if isinstance(fact.current, Tensor) and kind in ("Add", "Sub"):
             name = "__iadd__" if kind == "Add" else "__isub__"
             self.term_added(name, fact.current, fact.operand, fact.result, fact.statement)
+            self.graph_begun(fact)
+
+    def graph_begun(self, fact: Augmented) -> None:
+        """`total += term`, where the total so far was a single number without a graph: it is a term that is cut off."""
+        total, term = fact.current, fact.operand
+        if (
+            total is not fact.result
+            or total.shape != ()
+            or total.node is None
+            or not isinstance(term, Tensor)
+        ):
+            return
+        if total.node.inputs == [term.edge()]:
+            cuts = [cut for cut in outermost_of(total.cuts - term.cuts) if cut.kind in TERM_KINDS]
+            for cut in sorted(blamed_of(cuts), key=order_of):
+                self.terms.append((total.node, cut, self.path.site(fact.statement), term))
 
     def on_combined(self, fact: Combined) -> None:
         self.term_added(fact.operator, fact.left, fact.right, fact.result, fact.node)

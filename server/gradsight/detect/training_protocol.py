@@ -176,20 +176,27 @@ class TrainingProtocol:
             if not runs or not before or first.site.key != second.site.key or not first.loops:
                 continue
             # Cleared only now and then: a rhythm, which a later round of the loop shows.
-            if any(
-                self.ledger.was_cleared(parameter, before[-1].tick, self.path.tick)
-                for parameter in parameters
-            ):
+            until = self.end_of_clearing(steps)
+            if any(self.ledger.was_cleared(parameter, before[-1].tick, until) for parameter in parameters):
                 continue
             if self.path.escaped_between(parameters, before[-1].tick, second.tick):
                 continue
-            if not any(isinstance(parameter.grad, Tensor) for parameter in parameters):
+            is_over = until < self.path.tick
+            if not is_over and not any(isinstance(parameter.grad, Tensor) for parameter in parameters):
                 continue
             steps_on = [Step("needed", second.site, "this step uses the sum of all gradients so far")]
             self.claims.add(
                 "gradients-never-cleared", self.named_only("zero_grad") or runs[-1].site, steps_on
             )
             return
+
+    def end_of_clearing(self, steps: list[Action]) -> int:
+        """Until when a clearing may belong to a loop that steps: what comes after the loops of the last step does not."""
+        loops = {id(run) for run, _ in steps[-1].loops}
+        later = [action for action in self.path.log if action.verb == "zero" and action.tick > steps[-1].tick]
+        if not later or any(id(run) in loops for action in later for run, _ in action.loops):
+            return self.path.tick
+        return steps[-1].tick
 
     def conclude_order(self) -> None:
         """An optimizer is cleared and stepped, and only then the loss that is an argument is differentiated."""

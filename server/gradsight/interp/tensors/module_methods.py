@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradsight.interp.path_state import PathEnded
 from gradsight.interp.syntax import clears_or_sets_gradients
 from gradsight.interp.tensors.modules import MODULE_METHODS, ModuleRegistry, kind_of
 from gradsight.model.library_objects import HookHandle
@@ -92,6 +93,11 @@ class ModuleMethods(ModuleRegistry):
         self, module: Module, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
         """A method that neither nn.Module nor the class of the module has."""
+        if name == "__new__":
+            # A copy that is filled by hand: which parameters it shares, and which it computes, is not followed.
+            self.path.gap("a module that is copied by hand", node)
+            self.path.ended_early, self.path.ended_at = True, self.path.site(node)
+            raise PathEnded
         return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
 
     def module_hooked(self, hooks: list[Value], hook: Value, kwargs: dict[str, Value], node: Syntax) -> Value:
