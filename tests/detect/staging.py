@@ -53,6 +53,9 @@ class Stage:
         self.stored_somewhere: set[Any] = set()
         self.decisions: list[Any] = []
         self.log: list[Any] = []
+        self.executed: set[Any] = set()
+        self.unanswered: list[Any] = []
+        self.picked: list[Any] = []
         self.backwards: list[Any] = []
         self.optimizers: list[Any] = []
         self.modules_made: list[Any] = []

@@ -350,3 +350,21 @@ def test_module_that_is_copied_by_hand_is_not_followed() -> None:
                 learner(torch.ones(2, 3)).mean().backward()
             opt.step()
     """)
+
+
+PICKED = """
+nets = {{"a": nn.Linear(3, 1), "b": nn.Linear(3, 1)}}
+
+def run(name, loader):
+    opt = torch.optim.SGD(nets[{held}].parameters(), lr=0.1){said}
+    for x in loader:
+        opt.zero_grad()
+        nets[{used}](x).mean().backward()
+        opt.step()
+"""
+
+
+def test_network_that_is_picked_by_a_name_nobody_knows_may_be_any() -> None:
+    check(PICKED.format(held="'b'", used="name", said=""))
+    check(PICKED.format(held="name", used="name", said=""))
+    check(PICKED.format(held="'b'", used="'a'", said="  # GS512"))

@@ -112,6 +112,32 @@ def test_function_of_an_ignite_engine_is_run_for_every_batch() -> None:
     check(IGNITE.replace("CLEAR", "opt.zero_grad()").replace("MARK", ""))
 
 
+MADE_FOR_OTHERS = """
+from ignite.engine import Engine, Events
+
+def create_trainer(model, optimizer, criterion):
+    def update(engine, batch):
+        model.train()
+        loss = criterion(model(batch[0]), batch[1])
+        CLEAR
+        loss.backward()MARK
+        optimizer.step()
+        return loss.item()
+
+    trainer = Engine(update)
+    HANDLER
+    return trainer
+"""
+CLEARS = "trainer.add_event_handler(Events.ITERATION_STARTED, lambda engine: optimizer.zero_grad())"
+
+
+def test_engine_that_a_function_makes_is_run_by_its_caller() -> None:
+    made = MADE_FOR_OTHERS.replace("HANDLER", "pass")
+    check(made.replace("CLEAR", "pass").replace("MARK", "  # GS501"))
+    check(made.replace("CLEAR", "optimizer.zero_grad()").replace("MARK", ""))
+    check(MADE_FOR_OTHERS.replace("HANDLER", CLEARS).replace("CLEAR", "pass").replace("MARK", ""))
+
+
 WATCHED = """
 from ignite.contrib.handlers import PiecewiseLinear, ProgressBar
 from ignite.contrib.handlers.tensorboard_logger import OptimizerParamsHandler, TensorboardLogger

@@ -45,6 +45,8 @@ class Path(Protocol):
     decisions: list[Any]
     log: list[Any]
     executed: set[ast.AST]
+    picked: list[Mapping]
+    """Dicts of which an item was read under a key that is not known: any of the others may be meant."""
     unanswered: list[tuple[int, Site]]
     """The user's functions that a library called for a value and that gave none, each with the time."""
     backwards: list[Any]

@@ -11,6 +11,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.frozen_parameters import frozen_places, may_thaw
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
+from gradsight.detect.picked_modules import picked_parameters
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.paths.roles import deeds_of
@@ -109,7 +110,11 @@ class TrainingProtocol:
         if self.path.backwards and any((one.attributes or {}).get("<stand in>") for one in parameters):
             # Which parameters the loss of an unknown module reaches is not known.
             return
-        if self.claims.events or self.may_be_elsewhere(step.site, bool(frozen)):
+        if (
+            self.claims.events
+            or self.may_be_elsewhere(step.site, bool(frozen))
+            or parameters & picked_parameters(self.path)
+        ):
             return
         if self.path.context != "script" and not self.path.backwards and not parameters & self.ledger.used:
             return

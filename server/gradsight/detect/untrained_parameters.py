@@ -19,6 +19,7 @@ from gradsight.detect.gradient_flow import DIFFERING, is_stand_in, nodes_behind
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.passed_arms import OPTIMIZERS
 from gradsight.detect.path import Path
+from gradsight.detect.picked_modules import picked_parameters
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.paths.roles import is_follower_name, words_in_common
 from gradsight.interp.syntax_parts import syntax_parts
@@ -142,7 +143,7 @@ class UntrainedParameters:
             return
         held = {tensor for one in optimizers for tensor in self.held_by(one)}
         # What reads the gradients of all parameters (a norm, a log) has no use for those of some.
-        asked_for = {leaf for leaf, _, _ in self.ledger.updates}
+        asked_for = {leaf for leaf, _, _ in self.ledger.updates} | picked_parameters(path)
         for leaves in self.read_at.values():
             if not leaves & held:
                 # A loop over the parameters of a module may be left before its end.

@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 import ast
+from contextlib import suppress
 
+from gradsight.interp.library_places import DRIVER
+from gradsight.interp.path_state import PathEnded, RaisedError
 from gradsight.interp.paths.entry_floor import EntryFloor
 from gradsight.model.sites import Frame, Site, Unit
 from gradsight.model.values import Function, Scope, Value
@@ -40,7 +43,13 @@ class UnitRunner(EntryFloor):
             self.path.gap(NESTED_TOO_DEEPLY, unit.tree[0] if unit.tree else None, kind="budget")
 
     def finish(self) -> None:
-        """The path is over: look back at the whole of it."""
+        """The path is over: what was made to run is run, then look back at the whole of it."""
+        for made in self.path.startable if not self.path.ended_early else ():
+            driver, _ = made.cls.find(DRIVER)
+            if isinstance(driver, Function):
+                self.path.frame = made.site.frame
+                with suppress(PathEnded, RaisedError):
+                    self.language.call_function(driver, [made], {}, made.site.node)
         self.path.listener.finish()
 
     def place_in(self, function: Function, node: ast.AST) -> Site:

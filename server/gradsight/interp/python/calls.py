@@ -10,6 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from gradsight.interp.library_places import DRIVER
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.activations import Followed, is_followed_enough
 from gradsight.interp.python.definitions import nonlocal_names, yields
@@ -468,6 +469,8 @@ class Calls(Expressions):
         if cls.kind == "module":
             instance.module = ModuleState()
             self.path.modules_made.append(instance)
+        elif cls.unit is not None and cls.unit.library and DRIVER in cls.namespace:
+            self.path.startable.append(instance)
         fields = [
             field
             for ancestor in reversed(cls.lineage())

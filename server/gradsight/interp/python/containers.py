@@ -134,6 +134,7 @@ class Containers(Iteration):
             # What was put there last under a key that is not known either.
             return owner.rest[-1]
         if key is MISSING and owner.items:
+            self.path.picked.append(owner)
             return next(iter(owner.items.values()), None)
         if owner.rest:
             return owner.rest[-1]

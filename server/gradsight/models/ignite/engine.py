@@ -29,6 +29,12 @@ class Engine:
         self.state = argparse.Namespace()
         self.process_function = process_function
         self.handlers = []
+        self.has_run = False
+
+    def __gradsight_driver__(self):
+        """An engine that a function makes and gives to its caller is run there."""
+        if not self.has_run:
+            self.run(torch.utils.data.DataLoader([]))
 
     def add_event_handler(self, event_name, handler, *args, **kwargs):
         self.handlers.append((event_name, handler, args, kwargs))
@@ -43,6 +49,7 @@ class Engine:
     def run(self, data=None, max_epochs=1, epoch_length=None):
         if data is None:
             data = torch.utils.data.DataLoader([])
+        self.has_run = True
         self._fire(Events.STARTED)
         for epoch in range(max_epochs):
             self.state.epoch = epoch + 1
