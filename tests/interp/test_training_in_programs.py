@@ -368,3 +368,36 @@ def test_network_that_is_picked_by_a_name_nobody_knows_may_be_any() -> None:
     check(PICKED.format(held="'b'", used="name", said=""))
     check(PICKED.format(held="name", used="name", said=""))
     check(PICKED.format(held="'b'", used="'a'", said="  # GS512"))
+
+
+SETTINGS = """
+import yaml
+
+class Settings:
+    values = None
+    def get(self, name):
+        if {missing}:
+            raise RuntimeError("load the settings first")
+        return self.values[name]
+
+settings = Settings()
+
+def load(path):
+    settings.values = yaml.safe_load(open(path))
+
+def main(loader):
+    net = nn.Linear(3, settings.get("width"))
+    opt = torch.optim.SGD(net.parameters(), lr=settings.get("rate"))
+    for x in loader:
+        {clear}
+        net(x).mean().backward(){said}
+        opt.step()
+"""
+
+
+@pytest.mark.parametrize("missing", ["self.values is None", "not self.values"])
+def test_settings_that_refuse_until_they_are_loaded_do_not_hide_the_training(missing: str) -> None:
+    check(SETTINGS.format(missing=missing, clear="pass", said="  # GS501"))
+    check(SETTINGS.format(missing=missing, clear="opt.zero_grad()", said=""))
+    # Called at the top of the module, before anything is loaded, it raises.
+    check(SETTINGS.format(missing=missing, clear="pass", said="") + "\nmain([])\n")

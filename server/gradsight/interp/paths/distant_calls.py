@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
-from gradsight.interp.paths.unknown_graphs import UnknownGraphsLanguage
+from gradsight.interp.paths.late_settings import LateSettings
 from gradsight.interp.syntax import cuts_what_it_is_given
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame
@@ -59,7 +59,7 @@ class Description(NamedTuple):
     has_finder: bool
 
 
-class DistantCalls(UnknownGraphsLanguage):
+class DistantCalls(LateSettings):
     """A language whose calls into other files are bounded."""
 
     def __init__(self, path: PathState) -> None:
