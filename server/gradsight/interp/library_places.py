@@ -9,13 +9,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Protocol
 
+from gradsight.interp.syntax import statement_around
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
 from gradsight.model.values import ClassValue
 
 DRIVER = "__gradsight_driver__"
 """The method of a model's class that does what the library does with every object of that class."""
+
+
+class Asking(Protocol):
+    """A path on which a library asks the user's functions for values."""
+
+    tick: int
+    unanswered: list[tuple[int, Site]]
 
 
 def place_for_user(node: ast.AST, inside: Frame) -> Site:
@@ -34,6 +43,15 @@ def place_for_user(node: ast.AST, inside: Frame) -> Site:
     site.guards, site.loops, site.expected = inside.guards, inside.loops, bool(inside.expecting)
     site.library = name.removesuffix(".__init__").removesuffix(".__call__")
     return site
+
+
+def note_answer(path: Asking, frame: Frame, callee: Frame, node: ast.AST, is_value: bool) -> None:
+    """The user's function has returned to the library: what the library does next, it does with that; or it got nothing."""
+    function = callee.function.node
+    if is_value:
+        frame.handed = Site(callee.exit or function, callee)
+    elif isinstance(statement_around(node, frame), ast.Assign):
+        path.unanswered.append((path.tick, Site(function, callee)))
 
 
 def steps_for_user(steps: Iterable[Step]) -> tuple[Step, ...]:

@@ -252,8 +252,7 @@ class PathState:
         self.frame: Frame = None  # type: ignore[assignment]
         self.context = "script"
         self.executed: set[ast.AST] = set()
-        self.startable: list[Any] = []
-        """Objects of a library that the program made, and that the library can start by itself if nothing else does."""
+        self.startable: list[Any] = []  # Objects of libraries that are started if nothing else does it.
         self.picked: list[Mapping] = []
         """Dicts of which an item was read under a key that is not known: any of the others may be meant."""
         self.unanswered: list[tuple[int, Site]] = []

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from gradsight.interp.library_places import DRIVER
+from gradsight.interp.library_places import DRIVER, note_answer
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.activations import Followed, is_followed_enough
 from gradsight.interp.python.definitions import nonlocal_names, yields
@@ -18,7 +18,6 @@ from gradsight.interp.python.expected_errors import catches_at_yield
 from gradsight.interp.python.expressions import Expressions
 from gradsight.interp.python.open_keywords import OpenKeywords
 from gradsight.interp.python.statements import Returned
-from gradsight.interp.syntax import statement_around
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import DataField, DecoratorMade, GeneratorContext
 from gradsight.model.sites import Frame, Site
@@ -240,11 +239,8 @@ class Calls(Expressions):
             if restore is not None:
                 restore()
         result = status.value if isinstance(status, Returned) else None
-        if frame.unit.library and not callee.unit.library and result is None:
-            if isinstance(statement_around(node, frame), ast.Assign):
-                self.path.unanswered.append((self.path.tick, Site(syntax, callee)))
-        elif frame.unit.library and not callee.unit.library:
-            frame.handed = Site(callee.exit or syntax, callee)
+        if frame.unit.library and not callee.unit.library:
+            note_answer(self.path, frame, callee, node, result is not None)
         self.function_returned(function, callee, args, result, node)
         return result
 
