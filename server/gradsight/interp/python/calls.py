@@ -226,12 +226,8 @@ class Calls(Expressions):
             around = tuple(one for one in function.wrappers if self.wraps_resumes(one[0]))
             stream = Stream(self.run_generator(callee, syntax.body, around), exact=True)
             if function.wraps_context:
-                made_by, place, catches = (
-                    (function, args, kwargs),
-                    self.path.site(node),
-                    catches_at_yield(syntax),
-                )
-                return GeneratorContext(function.name, place, stream, catches, made_by)
+                made_by, catches = (function, args, kwargs), catches_at_yield(syntax)
+                return GeneratorContext(function.name, self.path.site(node), stream, catches, made_by)
             return stream
         restore = self.enter_wrappers(function.wrappers) if function.wrappers else None
         previous = self.path.enter(callee)
