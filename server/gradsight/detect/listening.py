@@ -35,6 +35,7 @@ from gradsight.detect.left_statistics import LeftStatistics
 from gradsight.detect.lost_updates import LostUpdates
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
+from gradsight.detect.mixed_parts import MixedParts
 from gradsight.detect.module_aliases import ModuleAliases
 from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.path import Path
@@ -105,6 +106,7 @@ class Detectors:
             CancelledGradients(path, claims),
             SharedMemory(path, claims),
             SummedRows(path, claims),
+            MixedParts(path, claims),
             SecondNames(path, claims),
             ChangedInputs(path, claims),
             ChangedData(path, claims),

@@ -96,7 +96,7 @@ def _normalised(script: Script, change: str, before: str = "") -> None:
     add_model(script, "net", 4, 1)
     add_optimizer(script, "opt", "net.parameters()")
     script.make("points, target", f"points = torch.randn(12, 4) + 2\ntarget = torch.randn(12, 1)\n{before}")
-    source = script.rng.choice(("points", "points[:8]", "points[2:]", "points[step * 0:9]"))
+    source = script.rng.choice(("points", "points[:8]", "points[2:]", "points[0:9]"))
     rows = {"points": "", "points[:8]": "[:8]", "points[2:]": "[2:]"}.get(source, "[:9]")
     same = script.rng.choice(SAME_MEMORY).replace("{}", "batch")
     script.rounds += [

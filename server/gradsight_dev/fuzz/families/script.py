@@ -70,7 +70,7 @@ class Script:
 
     def through(self, name: str, arguments: str, body: str, results: str = "") -> str:
         """The block that does the same as the body, which stands here or in a function, a method or another file."""
-        form = "inline" if self.plain else self.rng.choice(self.forms)
+        form = self.forms[0] if self.plain else self.rng.choice(self.forms)
         if form == "inline":
             return body
         inner = joined(body, f"return {results}" if results else "")
