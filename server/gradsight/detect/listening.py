@@ -61,6 +61,7 @@ from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.detect.unused_layers import UnusedLayers
 from gradsight.detect.unused_terms import UnusedTerms
 from gradsight.detect.zero_features import ZeroFeatures
+from gradsight.detect.zero_terms import ZeroTerms
 from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
 from gradsight.model.trace import ANNOUNCED, Fact, Handler
 
@@ -103,6 +104,7 @@ class Detectors:
             DeadTerms(path, claims, flow),
             CutFeatures(path, claims, flow),
             ZeroFeatures(path, claims),
+            ZeroTerms(path, claims),
             CancelledGradients(path, claims),
             SharedMemory(path, claims),
             SummedRows(path, claims),

@@ -17,7 +17,7 @@ from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.loop_names import binds, loses_at_round_end
 from gradsight.model.rule import quoted
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Assigned, Assigning, Combined, Used
+from gradsight.model.trace import Applied, Assigned, Assigning, Combined, Used
 
 SCALING = ("__mul__", "__rmul__", "__truediv__")
 MOVING = ("__sub__", "__add__", "__radd__")
@@ -36,15 +36,24 @@ class LostUpdates:
         """The assignment that is executed, if it makes a value of two parameters and its target names one of them."""
 
     def on_combined(self, fact: Combined) -> None:
-        if not isinstance(fact.result, Tensor):
+        self.combine(fact.operator, fact.left, fact.right, fact.result)
+
+    def on_applied(self, fact: Applied) -> None:
+        """`p.sub(p.grad, alpha=rate)`, `torch.add(p, step)`."""
+        tensors = [one for one in (fact.first, *fact.arguments) if isinstance(one, Tensor)]
+        if len(tensors) == 2:
+            self.combine(f"__{fact.name.rpartition('.')[2]}__", tensors[0], tensors[1], fact.result)
+
+    def combine(self, operator: str, first: object, second: object, result: object) -> None:
+        if not isinstance(result, Tensor):
             return
-        left, right = self.leaf_of_gradient(fact.left), self.leaf_of_gradient(fact.right)
+        left, right = self.leaf_of_gradient(first), self.leaf_of_gradient(second)
         owner = left if left is not None else right
-        if fact.operator in SCALING and owner is not None:
-            self.multiples[fact.result] = owner
-        elif fact.operator in MOVING:
-            if (right is not None and right is fact.left) or (left is not None and left is fact.right):
-                self.moved.add(fact.result)
+        if operator in SCALING and owner is not None:
+            self.multiples[result] = owner
+        elif operator in MOVING:
+            if (right is not None and right is first) or (left is not None and left is second):
+                self.moved.add(result)
 
     def on_used(self, fact: Used) -> None:
         """`buffer.copy_(buffer)`: the source was to be another tensor."""
