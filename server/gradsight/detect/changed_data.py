@@ -104,8 +104,10 @@ class ChangedData:
     def is_in_model(self) -> bool:
         """Whether the forward of a module that learns is running."""
         module = self.path.frame.receiver
-        return isinstance(module, Instance) and module.module is not None and any(
-            tensor.requires_grad is True for _, tensor in self.path.tensors_of(module, "parameters")
+        return (
+            isinstance(module, Instance)
+            and module.module is not None
+            and any(tensor.requires_grad is True for _, tensor in self.path.tensors_of(module, "parameters"))
         )
 
     def report(self, write: Write, held: str, steps: list[Step]) -> None:

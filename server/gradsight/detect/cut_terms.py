@@ -104,7 +104,8 @@ class CutTerms:
             return
         items = listed.items[:MOST_STACKED]
         partner = next(
-            (one for one in items if type(one) is Tensor and one.shape == () and one.needs_grad() is True), None
+            (one for one in items if type(one) is Tensor and one.shape == () and one.needs_grad() is True),
+            None,
         )
         for item in items if partner is not None else ():
             if item is not partner and isinstance(item, Tensor) and item.shape == () and partner is not None:

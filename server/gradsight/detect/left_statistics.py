@@ -47,7 +47,9 @@ class LeftStatistics:
             origin
             for operand in operands
             if type(operand) is Tensor
-            for origin in (self.mixtures.get(operand) or [operand if operand.is_parameter else operand.source])
+            for origin in (
+                self.mixtures.get(operand) or [operand if operand.is_parameter else operand.source]
+            )
             if origin is not None and origin.is_parameter
         ]
         if parameters:

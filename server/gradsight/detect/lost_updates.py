@@ -17,9 +17,10 @@ from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.loop_names import binds, loses_at_round_end
 from gradsight.model.rule import quoted
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Applied, Assigned, Assigning, Combined, Used
+from gradsight.model.trace import Assigned, Assigning, Combined, Used
 
 SCALING = ("__mul__", "__rmul__", "__truediv__")
+STEPPING = ("sub", "add")
 MOVING = ("__sub__", "__add__", "__radd__")
 
 
@@ -32,36 +33,32 @@ class LostUpdates:
         self.multiples: dict[Tensor, Tensor] = {}
         """Multiples of gradients, with the leaf whose gradient it is."""
         self.moved: set[Tensor] = set()
+        self.step: ast.AST | None = None
+        """The call that was last given a leaf and its own gradient."""
         self.renaming: ast.Assign | None = None
         """The assignment that is executed, if it makes a value of two parameters and its target names one of them."""
 
     def on_combined(self, fact: Combined) -> None:
-        self.combine(fact.operator, fact.left, fact.right, fact.result)
-
-    def on_applied(self, fact: Applied) -> None:
-        """`p.sub(p.grad, alpha=rate)`, `torch.add(p, step)`."""
-        tensors = [one for one in (fact.first, *fact.arguments) if isinstance(one, Tensor)]
-        if len(tensors) == 2:
-            self.combine(f"__{fact.name.rpartition('.')[2]}__", tensors[0], tensors[1], fact.result)
-
-    def combine(self, operator: str, first: object, second: object, result: object) -> None:
-        if not isinstance(result, Tensor):
+        if not isinstance(fact.result, Tensor):
             return
-        left, right = self.leaf_of_gradient(first), self.leaf_of_gradient(second)
+        left, right = self.leaf_of_gradient(fact.left), self.leaf_of_gradient(fact.right)
         owner = left if left is not None else right
-        if operator in SCALING and owner is not None:
-            self.multiples[result] = owner
-        elif operator in MOVING:
-            if (right is not None and right is first) or (left is not None and left is second):
-                self.moved.add(result)
+        if fact.operator in SCALING and owner is not None:
+            self.multiples[fact.result] = owner
+        elif fact.operator in MOVING:
+            if (right is not None and right is fact.left) or (left is not None and left is fact.right):
+                self.moved.add(fact.result)
 
     def on_used(self, fact: Used) -> None:
-        """`buffer.copy_(buffer)`: the source was to be another tensor."""
+        """`buffer.copy_(buffer)`: the source was to be another tensor.  `p.sub(p.grad)` is a step, if somebody keeps it."""
         source = fact.arguments.get("other")
+        if is_call_of(fact.node, STEPPING) and isinstance(source, Tensor):
+            leaf = self.leaf_of_gradient(source)
+            self.step = fact.node if leaf is not None and leaf is fact.arguments.get("self") else None
         if type(source) is not Tensor or source is not fact.arguments.get("self"):
             return
         node = fact.node
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "copy_":
+        if is_call_of(node, ("copy_",)):
             text = quoted(self.path.text_of_target(self.path.site(node)))
             self.claims.add("update-lost", self.path.site(node), [], target=text, itself=True)
 
@@ -90,11 +87,24 @@ class LostUpdates:
         statement = fact.statement
         target = statement.targets[0]
         is_renaming, self.renaming = self.renaming is statement, None
-        if not (self.moved or is_renaming) or len(statement.targets) != 1 or not isinstance(target, ast.Name):
+        is_step, self.step = self.step is statement.value, None
+        if (
+            not (self.moved or is_renaming or is_step)
+            or len(statement.targets) != 1
+            or not isinstance(target, ast.Name)
+        ):
             return
         frame = self.path.frame
         held = frame.namespace.get(target.id)
-        is_moved = held in self.moved or (is_renaming and isinstance(held, Tensor) and not held.is_parameter)
+        is_moved = (
+            is_step
+            or held in self.moved
+            or (is_renaming and isinstance(held, Tensor) and not held.is_parameter)
+        )
         loop = next((one for one in reversed(loops_around(statement, frame)) if binds(one, target.id)), None)
         if is_moved and loop is not None and loses_at_round_end(loop, target.id, statement):
             self.claims.add("update-lost", self.path.site(statement), [], target=quoted(target.id))
+
+
+def is_call_of(node: ast.AST, methods: tuple[str, ...]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods

@@ -19,7 +19,26 @@ from gradsight.model.values import Function, Unknown, Value
 
 NO_NAMES: frozenset[str] = frozenset()
 BY_HAND = ("graph", "no_grad")
-IDEMPOTENT = {"clamp_", "clip_", "clamp_min_", "clamp_max_", "relu_", "hardtanh_", "abs_", "round_", "floor_", "ceil_", "trunc_", "sign_", "nan_to_num_", "zero_", "fill_", "triu_", "tril_", "masked_fill_"}
+IDEMPOTENT = {
+    "clamp_",
+    "clip_",
+    "clamp_min_",
+    "clamp_max_",
+    "relu_",
+    "hardtanh_",
+    "abs_",
+    "round_",
+    "floor_",
+    "ceil_",
+    "trunc_",
+    "sign_",
+    "nan_to_num_",
+    "zero_",
+    "fill_",
+    "triu_",
+    "tril_",
+    "masked_fill_",
+}
 """Writes that change nothing when they are repeated."""
 RESCALING = {"mul_", "div_", "add_", "sub_", "neg_", "true_divide_"}
 

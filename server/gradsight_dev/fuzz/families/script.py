@@ -79,9 +79,10 @@ class Script:
             first = f"self, {arguments}" if arguments else "self"
             kind = self.rng.choice(("", "@staticmethod"))
             head = f"{kind}\ndef {name}({arguments}):" if kind else f"def {name}({first}):"
-            self.definitions.append(joined("class Tools:", indented(joined(head, indented(inner)))))
-            self.definitions.append("TOOLS = Tools()")
-            return f"{left}TOOLS.{name}({arguments})"
+            title = f"{name.title().replace('_', '')}Tools"
+            self.definitions.append(joined(f"class {title}:", indented(joined(head, indented(inner)))))
+            self.definitions.append(f"{name.upper()} = {title}()")
+            return f"{left}{name.upper()}.{name}({arguments})"
         defined = joined(f"def {name}({arguments}):", indented(inner))
         if form == "elsewhere":
             self.elsewhere.append(defined)

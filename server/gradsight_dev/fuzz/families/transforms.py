@@ -66,7 +66,7 @@ def written_inside(script: Script) -> None:
     script.make("head", "head = nn.Linear(4, 1)")
     add_optimizer(script, "opt", "[*net.parameters(), *head.parameters()]")
     add_batches(script, 4, 1)
-    reentrant = script.rng.choice(("False", "False", "True"))
+    reentrant = script.rng.choice(("False", "True", "True"))
     script.rounds.append(
         f"given = x.clone().requires_grad_(True)\nloss = (head(checkpoint(net, given, use_reentrant={reentrant})) - y).pow(2).mean()"
     )
