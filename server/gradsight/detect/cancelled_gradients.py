@@ -42,12 +42,20 @@ class CancelledGradients:
         counts: dict[Tensor, int] = {}
         for tensor, sign in terms:
             counts[tensor] = counts.get(tensor, 0) + sign
+        for node in (left.node, right.node):
+            inner = self.sums.get(node) if node is not None else None
+            if node is not None and inner is not None:
+                if counts.get(inner[0]):
+                    # The tensor comes once more in the whole sum.
+                    del self.sums[node]
+                else:
+                    return
         for whole in [tensor for tensor, count in counts.items() if not count]:
             if whole.needs_grad() is True and whole.node is not None:
                 rest = [tensor for tensor, count in counts.items() if count]
                 if rest and all(lost(whole, one) for one in rest):
-                    inner = (right if right is not whole else left).node or whole.node
-                    self.sums[result.node] = (whole, inner, self.path.site(fact.node))
+                    other = (right if right is not whole else left).node or whole.node
+                    self.sums[result.node] = (whole, other, self.path.site(fact.node))
                 return
 
     def on_backward(self, fact: Backward) -> None:

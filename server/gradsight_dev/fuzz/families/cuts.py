@@ -255,7 +255,7 @@ def carried_state_detached(script: Script) -> None:
     add_optimizer(script, "opt", "[*cell.parameters(), *head.parameters()]")
     script.before.append("state = torch.zeros(6, 3)")
     add_batches(script, 4, 1)
-    cut = script.rng.choice(("state.detach()", "state.data", "state.clone().detach()"))
+    cut = script.rng.choice(("state.data", "state.clone().detach()", "state.detach().clone()"))
     script.rounds.append("state = cell(x, state)\nloss = (head(state) - y).pow(2).mean()")
     add_update(script)
     script.rounds.append(f"@-state = {cut}\n@+state = state.detach()")

@@ -95,7 +95,7 @@ def second_optimizer_repeats(script: Script) -> None:
 def _adversaries(script: Script, discriminator_step: str) -> None:
     add_model(script, "gen", 4, 3)
     add_model(script, "disc", 3, 1)
-    cause = " #!" if "@-" in discriminator_step else ""
+    cause = " #!" if "@-pass" in discriminator_step else ""
     script.make("gen_opt", f"gen_opt = {optimizer_of(script, 'gen.parameters()')}")
     script.make("disc_opt", f"disc_opt = {optimizer_of(script, 'disc.parameters()')}{cause}")
     add_batches(script, 4, 3)
@@ -116,8 +116,8 @@ def never_stepped(script: Script) -> None:
 
 def adversaries_in_turn(script: Script) -> None:
     """Two optimizers in turn; the generator's backward leaves gradients that are cleared."""
-    clear = script.rng.choice(("disc_opt.zero_grad()", "disc.zero_grad()"))
-    _adversaries(script, f"{clear}\nreal_loss.backward()\ndisc_opt.step()")
+    clear = script.rng.choice(("disc_opt.zero_grad(set_to_none=False)", "disc.zero_grad()"))
+    _adversaries(script, f"@-{clear}\n@+disc_opt.zero_grad()\nreal_loss.backward()\ndisc_opt.step()")
 
 
 def shared_part_stepped_twice(script: Script) -> None:
