@@ -38,13 +38,24 @@ class CancelledGradients:
         adds = fact.operator in ("__add__", "__radd__")
         if not adds and fact.operator not in ("__sub__", "__rsub__"):
             return
-        for whole, other in ((left, right), (right, left)):
-            rest = rest_without(whole, other, adds)
-            if rest is not None and whole.needs_grad() is True:
-                if lost(whole, rest):
-                    inner = other.node
-                    if inner is not None:
-                        self.sums[result.node] = (whole, inner, self.path.site(fact.node))
+        terms = [*signed_terms(left, 1), *signed_terms(right, 1 if adds else -1)]
+        counts: dict[Tensor, int] = {}
+        for tensor, sign in terms:
+            counts[tensor] = counts.get(tensor, 0) + sign
+        for node in (left.node, right.node):
+            inner = self.sums.get(node) if node is not None else None
+            if node is not None and inner is not None:
+                if counts.get(inner[0]):
+                    # The tensor comes once more in the whole sum.
+                    del self.sums[node]
+                else:
+                    return
+        for whole in [tensor for tensor, count in counts.items() if not count]:
+            if whole.needs_grad() is True and whole.node is not None:
+                rest = [tensor for tensor, count in counts.items() if count]
+                if rest and all(lost(whole, one) for one in rest):
+                    other = (right if right is not whole else left).node or whole.node
+                    self.sums[result.node] = (whole, other, self.path.site(fact.node))
                 return
 
     def on_backward(self, fact: Backward) -> None:
@@ -70,19 +81,15 @@ class CancelledGradients:
                 self.claims.add("gradient-cancels", site, steps, target=whole.label, cut="cancels")
 
 
-def rest_without(whole: Tensor, other: Tensor, adds: bool) -> Tensor | None:
-    """What is left of `whole + (rest - whole)`, `whole - (whole + rest)` and kin; None if nothing cancels."""
-    node = other.node
+def signed_terms(tensor: Tensor, sign: int) -> list[tuple[Tensor, int]]:
+    """What a value is the sum of, as far as its sums and differences go."""
+    node = tensor.node
     if node is None or node.op not in ("add", "sub") or len(node.operands) != 2:
-        return None
+        return [(tensor, sign)]
     first, second = node.operands
-    if adds and node.op == "sub" and second is whole and first is not whole:
-        return first
-    if not adds and node.op == "add" and whole in (first, second) and first is not second:
-        return second if first is whole else first
-    if not adds and node.op == "sub" and first is whole and second is not whole:
-        return second
-    return None
+    if not (isinstance(first, Tensor) and isinstance(second, Tensor)):
+        return [(tensor, sign)]
+    return [*signed_terms(first, sign), *signed_terms(second, sign if node.op == "add" else -sign)]
 
 
 def lost(whole: Tensor, rest: Tensor) -> bool:

@@ -7,12 +7,13 @@ normalises what is stored, once more every time it is fetched.
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from gradsight.detect.changed_inputs import SETTING
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.detect.second_names import BY_HAND, RESCALING, names_written
-from gradsight.interp.syntax import BODIES, is_inside
+from gradsight.interp.syntax import BODIES, is_inside, restated, statement_around
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import PART_OF, Storage, Tensor, Write
@@ -31,15 +32,21 @@ class ChangedData:
         self.claims = claims
         self.normalised: dict[Storage, Write] = {}
         """Memory that one statement has rescaled before, in an earlier round of its loop."""
+        self.mixed: set[Storage] = set()
+        """Memory into which other values were written: a state that is advanced, not data that is rescaled again."""
 
     def on_wrote(self, fact: Wrote) -> None:
-        if fact.write.mode not in BY_HAND or fact.op in SETTING or not names_written(fact.site.node):
+        if fact.write.mode not in BY_HAND or not names_written(fact.site.node):
             return
-        owner = self.fetching_dataset(fact.site)
+        if rescales(fact):
+            if self.fetching_dataset(fact.site) is None and any(rounds_of(fact.site)):
+                self.note_normalised(fact)
+                return
+        else:
+            self.mixed.add(fact.tensor.storage)
+        owner = self.fetching_dataset(fact.site) if fact.op not in SETTING else None
         if owner is not None:
             self.check_dataset(owner, fact)
-        elif fact.op in RESCALING and fact.region is None and fact.site.loops:
-            self.note_normalised(fact)
 
     # -- datasets ----------------------------------------------------------------------------------------------------
 
@@ -70,16 +77,14 @@ class ChangedData:
     def note_normalised(self, fact: Wrote) -> None:
         """A statement that rescales by constants what it has rescaled in an earlier round, fetched again meanwhile."""
         storage, site = fact.tensor.storage, fact.site
-        if fact.others or fact.tensor.is_parameter or fact.tensor.node is not None:
+        if storage in self.mixed or fact.tensor.is_parameter or fact.tensor.node is not None:
             self.normalised.pop(storage, None)
             return
-        if any(not is_plain_rescaling(write) for write in storage.writes):
-            return
         earlier = next((write for write in storage.writes if write.site.key == site.key), None)
-        if earlier is None or earlier is fact.write or earlier.site.loops == site.loops:
+        if earlier is None or earlier is fact.write or rounds_of(earlier.site) == rounds_of(site):
             return
         name = next(iter(names_written(site.node)))
-        if is_fetched_in_loop(name, site):
+        if earlier.region == fact.write.region and is_fetched(name, [site, *site.callers()], storage):
             self.normalised[storage] = fact.write
 
     def on_used(self, fact: Used) -> None:
@@ -87,12 +92,23 @@ class ChangedData:
         if not self.normalised or not self.path.grad_mode:
             return
         tensors = [value for value in fact.arguments.values() if type(value) is Tensor]
-        if any(tensor.is_parameter and tensor.requires_grad is True for tensor in tensors):
+        if self.is_in_model() or any(
+            tensor.is_parameter and tensor.requires_grad is True for tensor in tensors
+        ):
             for tensor in tensors:
                 write = self.normalised.pop(tensor.storage, None)
                 if write is not None:
                     words = "the model is given it here, changed once more"
                     self.report(write, "", [Step("read", self.path.site(fact.node), words)])
+
+    def is_in_model(self) -> bool:
+        """Whether the forward of a module that learns is running."""
+        module = self.path.frame.receiver
+        return (
+            isinstance(module, Instance)
+            and module.module is not None
+            and any(tensor.requires_grad is True for _, tensor in self.path.tensors_of(module, "parameters"))
+        )
 
     def report(self, write: Write, held: str, steps: list[Step]) -> None:
         self.claims.add(
@@ -113,11 +129,50 @@ def array_behind(tensor: Tensor) -> Array | None:
     return found if isinstance(found, Array) else None
 
 
-def is_plain_rescaling(write: Write) -> bool:
+def rescales(fact: Wrote) -> bool:
+    """Whether a write rescales by constants: `x -= 0.5`, `x.div_(2)`, `x[:, 0] = x[:, 0] * 0.5`."""
+    if fact.op in RESCALING:
+        return not fact.others and isinstance(fact.site.node, (ast.AugAssign, ast.Call))
+    statement = statement_around(fact.site.node, fact.site.frame)
     return (
-        write.op in RESCALING
-        and write.mode in BY_HAND
-        and isinstance(write.site.node, (ast.AugAssign, ast.Call))
+        isinstance(statement, ast.Assign)
+        and restated(statement) is not None
+        and isinstance(statement.value, ast.BinOp)
+        and isinstance(statement.value.right, ast.Constant)
+    )
+
+
+def rounds_of(site: Site) -> list[tuple[Any, ...]]:
+    """Which iterations of which loops a place was reached in, in its own frame and in those of its callers."""
+    return [place.loops for place in (site, *site.callers())]
+
+
+def is_fetched(name: str, places: list[Site], storage: Storage) -> bool:
+    """Whether each round gives the name its value anew, there or where it is handed on from."""
+    site = places[0]
+    if is_fetched_in_loop(name, site):
+        return True
+    function = site.frame.function
+    if function is None or len(places) < 2:
+        return False
+    if any(is_bound(inner, name, function.node) for inner in ast.walk(function.node)):
+        return True
+    call = places[1]
+    given = call.node.args if isinstance(call.node, ast.Call) else []
+    for argument in given:
+        if isinstance(argument, ast.Name):
+            value = call.frame.namespace.get(argument.id)
+            if isinstance(value, Tensor) and value.storage is storage:
+                return is_fetched(argument.id, places[1:], storage)
+    return any(isinstance(argument, (ast.Subscript, ast.Call)) for argument in given)
+
+
+def is_bound(node: ast.AST, name: str, function: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Name)
+        and node.id == name
+        and isinstance(node.ctx, ast.Store)
+        and not is_augmented(node, function)
     )
 
 

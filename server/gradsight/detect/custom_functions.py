@@ -15,7 +15,7 @@ from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import INTEGRAL, Node, Tensor
 from gradsight.model.trace import CustomApplied, Walked
-from gradsight.model.values import MISSING, Function, Unknown, tensors_in
+from gradsight.model.values import MISSING, Function, Seq, Unknown, tensors_in
 
 FunctionSyntax = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -181,8 +181,7 @@ class CustomFunctionFaults:
         if not isinstance(backward, Function) or isinstance(backward.node, ast.Lambda):
             return
         call = fact.site.node
-        if isinstance(call, ast.Call) and any(isinstance(argument, ast.Starred) for argument in call.args):
-            # How many arguments these are need not be known.
+        if isinstance(call, ast.Call) and any(not self.is_counted(argument) for argument in call.args):
             return
         returned = count_returned(backward.node, fact.arguments)
         if returned is not None and returned[0] != fact.arguments and fact.requires is not False:
@@ -194,6 +193,14 @@ class CustomFunctionFaults:
                 returned=returned[0],
                 wanted=fact.arguments,
             )
+
+    def is_counted(self, argument: ast.expr) -> bool:
+        """Whether it is known how many arguments this is: one, or the elements of a whole tuple."""
+        if not isinstance(argument, ast.Starred):
+            return True
+        given = argument.value
+        held = self.path.frame.namespace.get(given.id) if isinstance(given, ast.Name) else None
+        return isinstance(held, Seq) and held.exact and held.kind == "tuple"
 
     def check_context(self, fact: CustomApplied) -> None:
         """Tensors set as attributes of ctx escape the version check and keep memory alive."""

@@ -14,7 +14,7 @@ from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
 from gradsight.model.trace import Applied, Augmented, Backward, Combined
-from gradsight.model.values import Number, Unknown
+from gradsight.model.values import Number, Seq, Unknown
 
 MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
 """What a tensor is divided by to make it of unit size: its gradient depends on the divisor's."""
@@ -30,6 +30,10 @@ DERIVED = {
     "beside": "used here together with a gradient that has a graph",
     "step": "this step moves the weight by it",
 }
+NotedTerm = tuple[Node, Cut, Site, Tensor]
+"""The node that joins a term to another one, the cut in it, where they are joined, and the other one."""
+PICKING = {"index", "squeeze"}
+MOST_STACKED = 16
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference", "op"}
 
 
@@ -40,8 +44,10 @@ class CutTerms:
         self.path = path
         self.claims = claims
         self.flow = flow
-        self.terms: list[tuple[Node, Cut, Site, Tensor]] = []
-        self.shapeless: list[tuple[Node, Cut, Site, Tensor]] = []
+        self.terms: list[NotedTerm] = []
+        self.stacked: list[NotedTerm] = []
+        """Terms that were put side by side; none of them is picked out again where only a sum or a mean follows."""
+        self.shapeless: list[NotedTerm] = []
         """The same, where it is not known that they are single numbers: they are if their sum is differentiated as one."""
         self.derivatives: list[tuple[Node, Cut, Site, str]] = []
         """Sums of a derivative without a graph and of one that has it, or of the weight that it is the derivative of."""
@@ -68,26 +74,42 @@ class CutTerms:
         if result.shape not in ((), None):
             return
         for with_graph, without in ((left, right), (right, left)):
-            if not isinstance(with_graph, Tensor) or with_graph.needs_grad() is not True:
-                continue
-            terms = self.terms
-            if isinstance(without, Tensor) and without in self.scaled:
-                pass
-            elif isinstance(without, Tensor) and without.shape is None and self.is_constant(without):
-                terms = self.shapeless
-            elif isinstance(without, Tensor):
-                if without.shape != () or (
-                    without.needs_grad() is not False and not self.only_hides(without)
-                ):
-                    continue
-                if (edge := without.edge()) is not None:
-                    self.hidden_term(leaves_of([edge]), with_graph, result.node, node)
-                    continue
-            elif not isinstance(without, Number):
-                continue
-            cuts = [cut for cut in outermost_of(cuts_of(without)) if cut.kind in TERM_KINDS]
-            for cut in sorted(blamed_of(cuts), key=order_of):
-                terms.append((result.node, cut, self.path.site(node), with_graph))
+            if isinstance(with_graph, Tensor) and with_graph.needs_grad() is True:
+                self.note_term(with_graph, without, result.node, node, self.terms)
+
+    def note_term(
+        self, with_graph: Tensor, without: Any, joined: Node, node: ast.AST, terms: list[NotedTerm]
+    ) -> None:
+        """A single number without a graph beside one that has it."""
+        if isinstance(without, Tensor) and without in self.scaled:
+            pass
+        elif isinstance(without, Tensor) and without.shape is None and self.is_constant(without):
+            terms = self.shapeless
+        elif isinstance(without, Tensor):
+            if without.shape != () or (without.needs_grad() is not False and not self.only_hides(without)):
+                return
+            if (edge := without.edge()) is not None:
+                self.hidden_term(leaves_of([edge]), with_graph, joined, node)
+                return
+        elif not isinstance(without, Number):
+            return
+        cuts = [cut for cut in outermost_of(cuts_of(without)) if cut.kind in TERM_KINDS]
+        for cut in sorted(blamed_of(cuts), key=order_of):
+            terms.append((joined, cut, self.path.site(node), with_graph))
+
+    def terms_stacked(self, fact: Applied) -> None:
+        """`torch.stack([fit, 0.1 * penalty]).sum()`."""
+        result, listed = fact.result, fact.first
+        if not isinstance(result, Tensor) or result.node is None or not isinstance(listed, Seq):
+            return
+        items = listed.items[:MOST_STACKED]
+        partner = next(
+            (one for one in items if type(one) is Tensor and one.shape == () and one.needs_grad() is True),
+            None,
+        )
+        for item in items if partner is not None else ():
+            if item is not partner and isinstance(item, Tensor) and item.shape == () and partner is not None:
+                self.note_term(partner, item, result.node, fact.node, self.stacked)
 
     def is_constant(self, tensor: Tensor) -> bool:
         return tensor.needs_grad() is False or tensor in self.scaled_shapeless
@@ -190,6 +212,8 @@ class CutTerms:
     def on_applied(self, fact: Applied) -> None:
         """`torch.min(ratio.detach() * advantage, ratio.clamp(low, high) * advantage)`: where the first is the smaller, nothing learns."""
         result, operands = fact.result, [fact.first, *fact.arguments]
+        if fact.name.rpartition(".")[2] == "stack":
+            self.terms_stacked(fact)
         if fact.name.rpartition(".")[2] not in CHOOSING or not isinstance(result, Tensor):
             return
         tensors = list(dict.fromkeys(one for one in operands if isinstance(one, Tensor)))
@@ -209,6 +233,8 @@ class CutTerms:
         run = fact.run
         if self.terms:
             self.conclude_terms(run, self.terms, LINEAR)
+        if self.stacked:
+            self.conclude_terms(run, self.stacked, LINEAR - PICKING)
         if self.shapeless and is_of_single_number(run):
             self.conclude_terms(run, self.shapeless, ELEMENTWISE)
         ended: Site = run.site
@@ -265,7 +291,7 @@ class CutTerms:
                 ]
                 self.claims.add("term-cut", cut.site, steps, cut=cut.kind, op=cut.op, source=cut.source.label)
 
-    def conclude_terms(self, run: Any, terms: list[tuple[Node, Cut, Site, Tensor]], passed: set[str]) -> None:
+    def conclude_terms(self, run: Any, terms: list[NotedTerm], passed: set[str]) -> None:
         edge = run.loss.edge()
         linear: set[Node] = set()
         todo: list[Edge] = [edge] if edge is not None else []

@@ -247,12 +247,25 @@ def edits_of(
 
 
 def edited_name(node: ast.AST, names: set[str]) -> str:
-    """The name in `name.something_(...)`, if it is one of these."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return ""
-    method = node.func.attr
-    name = base_name(node.func.value)
-    return name if method.endswith("_") and not method.endswith("__") and name in names else ""
+    """The name in `name.something_(...)`, also at the beginning of a chain of such calls, if it is one of these."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        method = node.func.attr
+        if not method.endswith("_") or method.endswith("__"):
+            return ""
+        node = same_memory(node.func.value)
+        name = base_name(node)
+        if name:
+            return name if name in names else ""
+    return ""
+
+
+def same_memory(node: ast.AST) -> ast.AST:
+    """What `.data` and `.detach()` show the memory of."""
+    if isinstance(node, ast.Attribute) and node.attr == "data":
+        return node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "detach":
+        return node.func.value
+    return node
 
 
 def last_computation(body: list[ast.stmt]) -> ast.stmt | None:

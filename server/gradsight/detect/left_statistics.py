@@ -11,8 +11,10 @@ from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import DataAssigned, Used, Wrote
+from gradsight.model.trace import Applied, Combined, DataAssigned, Used, Wrote
 
+MIXING = {"lerp", "add", "sub", "mul"}
+MOST_MIXTURES = 1000
 AVERAGING = {"add_", "lerp_", "copy_", "sub_", "addcmul_"}
 
 
@@ -24,10 +26,34 @@ class LeftStatistics:
         self.claims = claims
         self.followed: dict[Tensor, tuple[Tensor, Site]] = {}
         """A parameter that is moved by hand towards another one, with that one and the place."""
+        self.mixtures: dict[Tensor, list[Tensor]] = {}
+        """What was computed from parameters, by the operators `+`, `-` and `*` or by `lerp`, and those."""
         self.means: dict[Tensor, Tensor] = {}
         """The running means of norm layers, by their weights."""
         self.read: dict[Tensor, Site] = {}
         """Weights of followers that computed with statistics which nobody had written, and where."""
+
+    def on_combined(self, fact: Combined) -> None:
+        self.mix(fact.result, (fact.left, fact.right))
+
+    def on_applied(self, fact: Applied) -> None:
+        if fact.name.rpartition(".")[2] in MIXING:
+            self.mix(fact.result, (fact.first, *fact.arguments))
+
+    def mix(self, result: object, operands: tuple[object, ...]) -> None:
+        if type(result) is not Tensor or result.requires_grad is True or len(self.mixtures) > MOST_MIXTURES:
+            return
+        parameters = [
+            origin
+            for operand in operands
+            if type(operand) is Tensor
+            for origin in (
+                self.mixtures.get(operand) or [operand if operand.is_parameter else operand.source]
+            )
+            if origin is not None and origin.is_parameter
+        ]
+        if parameters:
+            self.mixtures[result] = parameters
 
     def on_wrote(self, fact: Wrote) -> None:
         if fact.op in AVERAGING and fact.tensor.is_parameter:
@@ -40,8 +66,12 @@ class LeftStatistics:
             self.follow(fact.tensor, [fact.value], fact.site)
 
     def follow(self, slow: Tensor, others: list[Tensor], site: Site) -> None:
-        for fast in others:
-            origin = fast if fast.is_parameter else fast.source
+        origins = [
+            origin
+            for fast in others
+            for origin in self.mixtures.get(fast) or [fast if fast.is_parameter else fast.source]
+        ]
+        for origin in origins:
             if isinstance(origin, Tensor) and origin.is_parameter and origin is not slow:
                 self.followed.setdefault(slow, (origin, site))
 

@@ -35,6 +35,7 @@ from gradsight.detect.left_statistics import LeftStatistics
 from gradsight.detect.lost_updates import LostUpdates
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
+from gradsight.detect.mixed_parts import MixedParts
 from gradsight.detect.module_aliases import ModuleAliases
 from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.path import Path
@@ -60,6 +61,7 @@ from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.detect.unused_layers import UnusedLayers
 from gradsight.detect.unused_terms import UnusedTerms
 from gradsight.detect.zero_features import ZeroFeatures
+from gradsight.detect.zero_terms import ZeroTerms
 from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
 from gradsight.model.trace import ANNOUNCED, Fact, Handler
 
@@ -102,9 +104,11 @@ class Detectors:
             DeadTerms(path, claims, flow),
             CutFeatures(path, claims, flow),
             ZeroFeatures(path, claims),
+            ZeroTerms(path, claims),
             CancelledGradients(path, claims),
             SharedMemory(path, claims),
             SummedRows(path, claims),
+            MixedParts(path, claims),
             SecondNames(path, claims),
             ChangedInputs(path, claims),
             ChangedData(path, claims),

@@ -20,6 +20,7 @@ from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, Assigning, Combined, Used
 
 SCALING = ("__mul__", "__rmul__", "__truediv__")
+STEPPING = ("sub", "add")
 MOVING = ("__sub__", "__add__", "__radd__")
 
 
@@ -32,6 +33,8 @@ class LostUpdates:
         self.multiples: dict[Tensor, Tensor] = {}
         """Multiples of gradients, with the leaf whose gradient it is."""
         self.moved: set[Tensor] = set()
+        self.step: ast.AST | None = None
+        """The call that was last given a leaf and its own gradient."""
         self.renaming: ast.Assign | None = None
         """The assignment that is executed, if it makes a value of two parameters and its target names one of them."""
 
@@ -47,12 +50,15 @@ class LostUpdates:
                 self.moved.add(fact.result)
 
     def on_used(self, fact: Used) -> None:
-        """`buffer.copy_(buffer)`: the source was to be another tensor."""
+        """`buffer.copy_(buffer)`: the source was to be another tensor.  `p.sub(p.grad)` is a step, if somebody keeps it."""
         source = fact.arguments.get("other")
+        if is_call_of(fact.node, STEPPING) and isinstance(source, Tensor):
+            leaf = self.leaf_of_gradient(source)
+            self.step = fact.node if leaf is not None and leaf is fact.arguments.get("self") else None
         if type(source) is not Tensor or source is not fact.arguments.get("self"):
             return
         node = fact.node
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "copy_":
+        if is_call_of(node, ("copy_",)):
             text = quoted(self.path.text_of_target(self.path.site(node)))
             self.claims.add("update-lost", self.path.site(node), [], target=text, itself=True)
 
@@ -81,11 +87,24 @@ class LostUpdates:
         statement = fact.statement
         target = statement.targets[0]
         is_renaming, self.renaming = self.renaming is statement, None
-        if not (self.moved or is_renaming) or len(statement.targets) != 1 or not isinstance(target, ast.Name):
+        is_step, self.step = self.step is statement.value, None
+        if (
+            not (self.moved or is_renaming or is_step)
+            or len(statement.targets) != 1
+            or not isinstance(target, ast.Name)
+        ):
             return
         frame = self.path.frame
         held = frame.namespace.get(target.id)
-        is_moved = held in self.moved or (is_renaming and isinstance(held, Tensor) and not held.is_parameter)
+        is_moved = (
+            is_step
+            or held in self.moved
+            or (is_renaming and isinstance(held, Tensor) and not held.is_parameter)
+        )
         loop = next((one for one in reversed(loops_around(statement, frame)) if binds(one, target.id)), None)
         if is_moved and loop is not None and loses_at_round_end(loop, target.id, statement):
             self.claims.add("update-lost", self.path.site(statement), [], target=quoted(target.id))
+
+
+def is_call_of(node: ast.AST, methods: tuple[str, ...]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in methods

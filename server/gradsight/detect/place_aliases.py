@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.detect.changed_inputs import operands_of
+from gradsight.detect.changed_inputs import SETTING, operands_of
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.detect.second_names import BY_HAND
+from gradsight.detect.second_names import BY_HAND, names_reaching
 from gradsight.interp.syntax import names_read, remembered, statement_around
 from gradsight.model.events import Step
 from gradsight.model.rule import quoted
@@ -63,19 +63,16 @@ class PlaceAliases:
         self.aliases.append(PlaceAlias(self.path.frame, target.id, origin, tensor, self.path.site(statement)))
 
     def on_wrote(self, fact: Wrote) -> None:
-        node = fact.site.node
-        if not self.aliases or fact.write.mode not in BY_HAND:
+        if fact.write.mode not in BY_HAND or fact.op in SETTING:
             return
-        if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            for alias in self.aliases:
-                if (
-                    alias.frame is self.path.frame
-                    and alias.name == node.target.id
-                    and alias.tensor is fact.tensor
-                    and alias.frame.namespace.get(alias.name) is alias.tensor
-                    and alias.write is None
-                ):
-                    alias.write = fact.write
+        for alias in self.aliases:
+            if (
+                alias.write is None
+                and alias.tensor is fact.tensor
+                and alias.frame.namespace.get(alias.name) is alias.tensor
+                and alias.name in names_reaching(fact.site, alias.frame)
+            ):
+                alias.write = fact.write
 
     def on_used(self, fact: Used) -> None:
         if self.aliases:

@@ -19,6 +19,27 @@ from gradsight.model.values import Function, Unknown, Value
 
 NO_NAMES: frozenset[str] = frozenset()
 BY_HAND = ("graph", "no_grad")
+IDEMPOTENT = {
+    "clamp_",
+    "clip_",
+    "clamp_min_",
+    "clamp_max_",
+    "relu_",
+    "hardtanh_",
+    "abs_",
+    "round_",
+    "floor_",
+    "ceil_",
+    "trunc_",
+    "sign_",
+    "nan_to_num_",
+    "zero_",
+    "fill_",
+    "triu_",
+    "tril_",
+    "masked_fill_",
+}
+"""Writes that change nothing when they are repeated."""
 RESCALING = {"mul_", "div_", "add_", "sub_", "neg_", "true_divide_"}
 
 
@@ -86,7 +107,7 @@ class SecondNames:
         self.same_tensor.append(SharedNames(self.path.frame, value, names, newer, self.path.site(node)))
 
     def on_wrote(self, fact: Wrote) -> None:
-        if self.same_tensor and fact.site.frame is self.path.frame and fact.write.mode in BY_HAND:
+        if self.same_tensor and fact.write.mode in BY_HAND:
             rescaled = fact.op in RESCALING and not fact.others and fact.region is None
             self.other_names_changed(fact.tensor, fact.site, rescaled)
 
@@ -96,12 +117,13 @@ class SecondNames:
         A plain rescaling under the newer name is a renaming more often than a mistake: it counts only where both names
         are used side by side.
         """
-        frame = self.path.frame
+        frames = {site.frame, *(place.frame for place in site.callers())}
         for shared in self.same_tensor:
-            tensor = tensor_of(shared.value) if shared.frame is frame else None
+            frame = shared.frame
+            tensor = tensor_of(shared.value) if frame in frames else None
             if tensor is None or tensor.storage is not target.storage:
                 continue
-            name = next((name for name in names_written(site.node) if name in shared.names), "")
+            name = next((name for name in names_reaching(site, frame) if name in shared.names), "")
             if not name or frame.namespace.get(name) is not shared.value:
                 continue
             for other in shared.names:
@@ -156,6 +178,9 @@ class SecondNames:
             if asks_about_shape(node, statement, frame):
                 return
             if stale.renamed and stale.written not in names_read(statement):
+                return
+            if statement is stale.site.node and write.op in IDEMPOTENT:
+                # In the next iteration the same statement makes the same alias, and the same write changes nothing.
                 return
             if returns_argument(name, statement, frame):
                 # The caller is handed back what it gave to be filled.
@@ -226,6 +251,16 @@ def asks_for_inplace(call: ast.Call, function: Function) -> bool:
         or (name in ("inplace", "in_place") and not (isinstance(value, ast.Constant) and not value.value))
         for name, value in given
     )
+
+
+def names_reaching(site: Site, frame: Frame) -> list[str]:
+    """The names of a frame through which a write was reached: there, or in what a call with a result was given."""
+    if site.frame is frame:
+        return names_written(site.node)
+    call = next((place.node for place in site.callers() if place.frame is frame), None)
+    if not isinstance(call, ast.Call) or not isinstance(statement_around(call, frame), ast.Assign):
+        return []
+    return names_written(call)
 
 
 def names_written(node: ast.AST) -> list[str]:

@@ -11,6 +11,7 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.interp.syntax import restated, statement_around
 from gradsight.interp.tensors.shapes import numel
 from gradsight.model.events import Step
 from gradsight.model.tensors import Tensor
@@ -39,8 +40,8 @@ class SummedRows:
         self.claims = claims
 
     def on_rows_written(self, fact: RowsWritten) -> None:
-        statement = fact.node
-        if not isinstance(statement, ast.AugAssign) or not isinstance(statement.op, (ast.Add, ast.Sub)):
+        statement = statement_around(fact.node, self.path.frame) or fact.node
+        if not isinstance(restated(statement), (ast.Add, ast.Sub)):
             return
         if not self.path.grad_mode or not any(one.needs_grad() is True for one in tensors_in(fact.value)):
             return

@@ -272,6 +272,16 @@ def written_name(node: ast.AST) -> str:
     return target.id if isinstance(target, ast.Name) else ""
 
 
+def restated(node: ast.AST) -> ast.operator | None:
+    """The operator by which a statement updates its own target: `a[i] += v`, and `a[i] = a[i] + v` written out."""
+    if isinstance(node, ast.AugAssign):
+        return node.op
+    if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp)):
+        return None
+    target = ast.dump(node.targets[0]).replace("Store()", "Load()")
+    return node.value.op if ast.dump(node.value.left) == target else None
+
+
 def base_name(node: ast.AST) -> str:
     """The name at the bottom of a chain of items; empty if an attribute lies on the way."""
     while isinstance(node, ast.Subscript):

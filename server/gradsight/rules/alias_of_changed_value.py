@@ -257,6 +257,8 @@ def _message(event: Event) -> str:
         return f"this changes {alias or 'the stored data'} each time an item is fetched: clone the item first"
     if how == "rows":
         return f"one row of {name} can get several values here, and only one stays: use `index_add`"
+    if how == "parts":
+        return f"{name} was overwritten before this line reads it: compute both parts first, then assign"
     if how == "source":
         return f"{alias} shares memory with {name}: this write changes both, and {name} is read later"
     if how == "state":

@@ -118,8 +118,6 @@ class CustomFunctions(Distributions):
         """What backward returns for gradients like the outputs, if it only computes."""
         if not isinstance(backward, Function) or not outputs or not computes_only(backward.node):
             return None
-        if any(output.shape is None or None in output.shape for output in outputs):
-            return None
         site = self.path.site(node)
         gradients: list[Value] = [Tensor(site, dtype=one.dtype, shape=one.shape) for one in outputs]
         context.needs_input_grad = [isinstance(arg, Tensor) and arg.needs_grad() is not False for arg in args]

@@ -85,6 +85,8 @@ class Checkpoints(Training):
                     ]
                     # Backward computes with the parameters as they are by then, and compares no version.
                     wrapped.saved += parameters_inside(edge, given)
+                if reentrant is True:
+                    wrapped.saved += overwritten_inside(edge, given)
                 tensor.node = wrapped
         return result
 
@@ -169,6 +171,20 @@ def nodes_inside(edge: Edge, outside: list[Edge]) -> list[Node]:
         found.append(node)
         todo.extend(node.inputs)
     return found
+
+
+def overwritten_inside(edge: Edge, outside: list[Edge]) -> list[Saved]:
+    """What the function saves and overwrites itself: a reentrant backward runs it again, and compares versions as always."""
+    return [
+        saved
+        for node in nodes_inside(edge, outside)
+        if not is_weak(node)
+        for saved in node.saved
+        if saved.certain
+        and any(
+            write.counter is saved.counter and write.version > saved.version for write in saved.storage.writes
+        )
+    ]
 
 
 def parameters_inside(edge: Edge, outside: list[Edge]) -> list[Saved]:
