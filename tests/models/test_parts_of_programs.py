@@ -96,6 +96,48 @@ def test_rearranged_tensor_shares_its_memory() -> None:
     """)
 
 
+HEADS = """
+        from einops import rearrange
+
+        net = nn.Linear(6, 18)
+        parts = net(torch.randn(3, 5, 6)).chunk(3, dim=-1)
+        q, k, v = map(lambda t: rearrange(t, "b n (h d) -> b h n d", h=2), parts)
+"""
+
+
+def test_heads_that_are_split_off_parts_are_views_of_them() -> None:
+    check(HEADS + "        q *= 0.5  # GS103\n        (q @ k.transpose(-1, -2) @ v).sum().backward()\n")
+    check(HEADS + "        q = q * 0.5\n        (q @ k.transpose(-1, -2) @ v).sum().backward()\n")
+
+
+def test_heads_are_copied_by_a_product_and_by_a_merge() -> None:
+    check(
+        HEADS
+        + """
+        k = k * 2
+        weights = torch.einsum("b h i d, b h j d -> b h i j", q, k)
+        k[..., 0] = 0
+        weights.sum().backward()
+        """
+    )
+    check("""
+        from einops import rearrange
+
+        x = nn.Linear(4, 4)(torch.randn(3, 5, 4))
+        swapped = rearrange(x, "b n d -> b (d n)").pow(2)
+        x += 1
+        swapped.sum().backward()
+    """)
+    check("""
+        from einops import rearrange
+
+        x = nn.Linear(4, 4)(torch.randn(3, 5, 4))
+        merged = rearrange(x, "b n d -> b (n d)").pow(2)
+        x += 1  # GS101
+        merged.sum().backward()
+    """)
+
+
 def test_layers_of_einops_stand_in_a_sequential() -> None:
     check("""
         from einops.layers.torch import Rearrange

@@ -75,6 +75,7 @@ Kind = Literal[
     "not-registered",
     "attribute-typo",
     "before-super-init",
+    "parameter-refused",
     "layer-made-in-forward",
     "softmax-before-loss",
     "gradient-count",

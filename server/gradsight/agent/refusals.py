@@ -188,7 +188,7 @@ _REFUSALS: tuple[tuple[str, Callable[..., Any]], ...] = (
     (r"cannot assign (module|parameters?) before (Module|Parameter)\.__init__", _plain("before-super-init", "{} runs before `super().__init__()`")),
     (r"Can't call numpy\(\) on Tensor that requires grad", _plain("number-taken", "{} takes a tensor of the graph to NumPy")),
     (r"you can only change requires_grad flags of leaf", _plain("cut-hidden", "{} changes requires_grad of a computed tensor; only leaves have the flag")),
-    (r"cannot assign '.*' as parameter", _plain("parameter-made", "{} puts a computed tensor where the module keeps a parameter")),
+    (r"cannot assign '.*' as parameter", _plain("parameter-refused", "{} puts a plain tensor where the module keeps a parameter")),
     (r"[Oo]nly Tensors of floating point", _plain("no-derivative", "{} asks for a gradient on integers")),
     (r"out=\.\.\. arguments don't support automatic differentiation", _plain("out-refused", "{} writes with `out=`, which autograd does not record")),
     (r"cannot register a hook on a tensor that doesn't require grad|can't retain_grad on Tensor that has requires_grad=False", _needs_graph),

@@ -24,7 +24,13 @@ from gradsight.agent.sites import Stack, place_of, text_of
 from gradsight.agent.training import OptimizerRecord, TrainingWatch
 
 _TELLING = frozenset(
-    ("parameters-replaced", "not-registered", "layer-made-in-forward", "before-super-init", "parameter-made")
+    (
+        "parameters-replaced",
+        "not-registered",
+        "layer-made-in-forward",
+        "before-super-init",
+        "parameter-refused",
+    )
 )
 # Writes that make a parameter: what they leave is as good as fresh.
 _INITIALISING = frozenset(

@@ -20,7 +20,7 @@ from gradsight.model.tensors import Tensor
 REFUSALS = frozenset({
     "leaf-written", "shared-view-written", "saved-overwritten", "out-refused", "numpy-refused", "backward-without-graph",
     "backward-twice", "state-carried", "non-scalar-backward", "non-leaf-optimized", "non-leaf-copied", "grad-of-unused",
-    "grad-is-none", "grad-of-non-leaf", "gradient-count", "before-super-init",
+    "grad-is-none", "grad-of-non-leaf", "gradient-count", "before-super-init", "parameter-refused",
     "requires-grad-refused", "gradient-refused", "written-in-transform", "optimizer-refused", "function-refused",
     "checkpoint-refused",
 })  # fmt: skip

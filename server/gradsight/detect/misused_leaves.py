@@ -20,6 +20,7 @@ from gradsight.model.trace import (
     NonLeafOptimized,
     NumpyRefused,
     OptimizerRefused,
+    ParameterRefused,
 )
 
 
@@ -54,6 +55,13 @@ class MisusedLeaves:
 
     def on_before_init(self, fact: BeforeInit) -> None:
         self.claims.add("before-super-init", fact.site, [], name=fact.name)
+
+    def on_parameter_refused(self, fact: ParameterRefused) -> None:
+        has_graph = fact.value.needs_grad() is not False
+        steps = [Step("made", fact.value.site, "a plain tensor, made here")]
+        self.claims.add(
+            "parameter-refused", fact.site, steps, name=fact.name, graph="yes" if has_graph else ""
+        )
 
     def on_checkpointed_without_grad(self, fact: CheckpointedWithoutGrad) -> None:
         target = self.path.text_of_target(fact.site)

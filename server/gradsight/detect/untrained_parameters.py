@@ -44,7 +44,7 @@ INITIALISING = (
     "reset_parameters",
 )
 """Writes that make a parameter: what they leave is as good as fresh."""
-TELLING = {"before-super-init"}
+TELLING = {"before-super-init", "parameter-refused"}
 """What ends a program before it trains anything."""
 
 

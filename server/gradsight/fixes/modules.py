@@ -165,6 +165,17 @@ def _flagged(tree: Tree, value: ast.expr) -> ast.Call | None:
     return value if has_flag and meaning(tree, value.func).startswith("torch.") else None
 
 
+def parameter_refused(case: FixCase) -> Iterator[Draft]:
+    """An `nn.Parameter` around a tensor without a graph."""
+    value = getattr(case.statement, "value", None)
+    written = reach(case.tree, "torch.nn.Parameter", case.statement)
+    if not isinstance(case.statement, ast.Assign) or not isinstance(value, ast.expr) or written is None:
+        return
+    if not case.word("graph"):
+        patches = (*written.patches, *case.tree.between(f"{written.text}(", value, ")"))
+        yield Draft("parameter", "assign an `nn.Parameter`", "unsafe", patches)
+
+
 def typo(case: FixCase) -> Iterator[Draft]:
     """The attribute that is meant."""
     tree, statement, meant = case.tree, case.statement, case.word("meant")

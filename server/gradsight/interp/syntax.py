@@ -490,3 +490,11 @@ def root_name(node: ast.AST) -> str:
     while isinstance(node, (ast.Attribute, ast.Call, ast.Subscript)):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def spoken_operator(node: ast.AST) -> str:
+    """How a text names what it applies: a function or a method, an attribute, or `+` for any arithmetic."""
+    if isinstance(node, (ast.BinOp, ast.UnaryOp)):
+        return "+"
+    named = node.func if isinstance(node, ast.Call) else node
+    return named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")

@@ -118,6 +118,7 @@ KINDS: dict[str, str] = {
     "not-registered": "modules or parameters in a plain container",
     "attribute-typo": "an attribute that torch does not know was set",
     "before-super-init": "a module was assigned before super().__init__()",
+    "parameter-refused": "a plain tensor was assigned to the name of a parameter",
     "layer-made-in-forward": "a layer with parameters was created in forward",
     "forward-called": "the forward of a module was called by its name",
     "softmax-before-loss": "softmax before a loss that applies it",

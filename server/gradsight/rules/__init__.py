@@ -71,6 +71,7 @@ MODULES = (
     "layer_made_in_forward",
     "softmax_before_loss",
     "forward_called_directly",
+    "parameter_refused",
     "gradient_count",
     "tensor_on_ctx",
     "dirty_not_marked",

@@ -144,7 +144,9 @@ def _summary_of(function: ast.AST) -> Summary:
         for target in node.targets:
             if isinstance(target, ast.Subscript):
                 reasons.add(WRITE)
-            elif isinstance(target, ast.Attribute) and (makes_several(node.value) or hides_leaf(node.value)):
+            elif isinstance(target, ast.Attribute) and (
+                makes_several(node.value) or hides_leaf(node.value) or replaces_parameter(target, node.value)
+            ):
                 reasons.add(REGISTER)
     return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over), put, made)
 
@@ -216,6 +218,15 @@ def hides_leaf(node: ast.expr) -> bool:
         called_name(call) == "Parameter" or any(word.arg == "requires_grad" for word in call.keywords)
         for call in sorted_parts(node).get(ast.Call, ())
     )
+
+
+def replaces_parameter(target: ast.Attribute, value: ast.expr) -> bool:
+    """Whether what a layer has, or what is computed from the attribute itself, may be a parameter that a tensor replaces."""
+    if not isinstance(value, (ast.BinOp, ast.Call)):
+        return False
+    if target.attr in ("weight", "bias") and isinstance(target.value, ast.Attribute):
+        return not (isinstance(value, ast.Call) and called_name(value) == "Parameter")
+    return isinstance(value, ast.BinOp) and key_of(target) in (key_of(value.left), key_of(value.right))
 
 
 class CallGraph:

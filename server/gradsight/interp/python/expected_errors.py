@@ -11,10 +11,10 @@ import re
 
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.syntax import own_statements, remembered
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.model.library_objects import GeneratorContext, RaisedObject
 from gradsight.model.name_hints import suggests
-from gradsight.model.sites import Site
+from gradsight.model.sites import Frame, Site
 from gradsight.model.values import Function, Instance, Value
 
 SPECIFIC = {"RuntimeError"}
@@ -104,4 +104,15 @@ def catches_at_yield(function: ast.AST) -> bool:
         and any(isinstance(part, ast.Yield) for statement in inner.body for part in syntax_parts(statement))
         and bool(expects_error(inner))
         for inner in syntax_parts(function)
+    )
+
+
+def waits_for(node: ast.AST, frame: Frame, error: str) -> bool:
+    """Whether a `try` around a statement of the running function catches an error by its name."""
+    scopes = [frame.function.node] if frame.function is not None else frame.unit.tree
+    return any(
+        any(error in names_of(handler.type) for handler in attempt.handlers)
+        and any(node is part for statement in attempt.body for part in syntax_parts(statement))
+        for scope in scopes
+        for attempt in parts_of(scope, ast.Try)
     )

@@ -8,7 +8,7 @@ from gradsight.interp.tensors.module_methods import ModuleMethods
 from gradsight.interp.tensors.shapes import by_class
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Maybe, Node, Tensor, any_requires_grad
-from gradsight.model.trace import Applied, InputShown
+from gradsight.model.trace import Applied, GaveUp, InputShown
 from gradsight.model.values import (
     Function,
     Instance,
@@ -21,6 +21,7 @@ from gradsight.model.values import (
     tensors_in,
 )
 from gradsight.ops.fact import OpFact
+from gradsight.ops.traits import layer_fact
 
 HOOKED_VIEW = "register_full_backward_hook"
 
@@ -88,16 +89,17 @@ class Modules(ModuleMethods):
         if fact is None or layer.options.get("unknown"):
             return self.unknown_layer_result(layer, args, node)
         bound = bind(fact, inputs, {key: self.assume_input(value) for key, value in kwargs.items()})
+        replaced = replaced_parameters(layer)
+        if any(isinstance(value, Unknown) for value in replaced.values()):
+            self.path.tell(GaveUp("a weight that is not known", [layer]))
+            return self.unknown_layer_result(layer, args, node)
+        own = {key: layer.attributes.get(key) for key in layer.module.registered} | replaced
         if mentions_parameters(fact):
-            own = [
-                layer.attributes[key]
-                for key in layer.module.registered
-                if isinstance(layer.attributes.get(key), Tensor)
-            ]
-            bound["self.parameters"] = Seq("list", own)
+            bound["self.parameters"] = Seq(
+                "list", [value for value in own.values() if isinstance(value, Tensor)]
+            )
         else:
-            for key in layer.module.registered:
-                value = layer.attributes.get(key)
+            for key, value in own.items():
                 if isinstance(value, Tensor):
                     bound[f"self.{key}"] = value
         if name == "nn.Flatten":
@@ -222,3 +224,15 @@ def input_after_write(value: Value, started: int) -> Value:
 def mentions_parameters(fact: OpFact) -> bool:
     """Whether the fact speaks of the layer's parameters as a whole."""
     return any(save.what == "self.parameters" for case in fact.cases for save in case.saves)
+
+
+def replaced_parameters(layer: Layer) -> dict[str, Value]:
+    """What stands in the place of parameters that were deleted: `layer.weight = scale * base`."""
+    others = {
+        name: value
+        for name, value in layer.attributes.items()
+        if isinstance(value, (Tensor, Unknown)) and name not in layer.module.registered
+    }
+    fact = layer_fact(layer.name) if others else None
+    own = [tensor.name for tensor in fact.tensors] if fact is not None else []
+    return {name: value for name, value in others.items() if name in own}

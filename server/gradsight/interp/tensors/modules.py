@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gradsight.interp.python.containers import known_slice
+from gradsight.interp.python.expected_errors import waits_for
 from gradsight.interp.python.namespaces import REGISTRIES
-from gradsight.interp.syntax import calls_base_before, speaks_of_layers, spread_names
+from gradsight.interp.syntax import calls_base_before, speaks_of_layers, spoken_operator, spread_names
 from gradsight.interp.tensors.layers import CONTAINERS, constructor_options, make_tensors
 from gradsight.interp.tensors.nn_floor import ModulesFloor
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Cut, Maybe, Tensor
-from gradsight.model.trace import AttributeSet, BeforeInit, LayerMade, Wrapped
+from gradsight.model.trace import AttributeSet, BeforeInit, LayerMade, ParameterRefused, Wrapped
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -25,6 +26,7 @@ from gradsight.model.values import (
     Value,
     module_state,
 )
+from gradsight.ops.traits import having
 
 MODULE_METHODS = {
     "parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules", "named_modules",
@@ -35,6 +37,15 @@ MODULE_METHODS = {
     "register_load_state_dict_post_hook", "register_state_dict_pre_hook", "_register_load_state_dict_pre_hook",
     "append", "extend", "insert", "keys", "values", "items", "update", "pop", "forward", "reset_parameters",
 }  # fmt: skip
+
+FACTORIES = (
+    having("sized")
+    | having("sized-by-tuple")
+    | having("like")
+    | having("row-of-numbers")
+    | {"tensor", "from_numpy"}
+)
+"""Functions that always give a new tensor."""
 
 
 class ModuleRegistry(ModulesFloor):
@@ -216,6 +227,17 @@ class ModuleRegistry(ModulesFloor):
         ):
             self.path.refuse(BeforeInit(name, self.path.site(node)))
         old = owner.attributes.get(name, MISSING)
+        if (
+            isinstance(value, Tensor)
+            and isinstance(old, Tensor)
+            and old.is_parameter
+            and state.registered.get(name) == "parameter"
+            and not is_reparametrized(owner)
+            and self.is_plain_tensor(value)
+        ):
+            if not waits_for(node, self.path.frame, "TypeError"):
+                self.path.refuse(ParameterRefused(name, value, self.path.site(node)))
+            return
         if is_module:
             state.registered[name] = "module"
         elif is_parameter:
@@ -229,6 +251,19 @@ class ModuleRegistry(ModulesFloor):
         else:
             state.registered.pop(name, None)
         self.path.tell(AttributeSet(owner, name, value, old, node))
+
+    def is_plain_tensor(self, value: Tensor) -> bool:
+        """Whether a tensor is a new one and no parameter; what a conversion gives may be the parameter that it was given."""
+        name = spoken_operator(value.site.node)
+        if value.is_parameter or value.site.frame.unit.library or value.attributes:
+            return False
+        if name in FACTORIES or name in ("+", "data"):
+            return True
+        facts = [self.path.table.find(f"{place}.{name}") for place in ("Tensor", "torch")] if name else []
+        outputs = [
+            output for fact in facts if fact is not None for case in fact.cases for output in case.outputs
+        ]
+        return bool(outputs) and all(output.same != "sometimes" for output in outputs)
 
     def module_member(self, owner: Module, name: str, node: Syntax) -> Value:
         if name == "training":
@@ -249,6 +284,8 @@ class ModuleRegistry(ModulesFloor):
             return found
         if name == "__class__":
             return External(f"torch.{owner.name}")
+        if name in ("__delattr__", "__setattr__"):
+            owner.escaped = True
         return Unknown(f"attribute {name} of {owner.name}")
 
     def layer_item(self, owner: Layer, index: Value) -> Value:
@@ -343,3 +380,8 @@ def is_foreign(base: External) -> bool:
     """Whether a class comes from a library that is neither torch nor Python's own."""
     root = base.path.partition(".")[0]
     return root not in ("torch", "builtins", "typing", "abc", "enum", "collections", "dataclasses", "object")
+
+
+def is_reparametrized(owner: Module) -> bool:
+    """Whether a parameter of a module may have become something that is computed: by a weight norm, or by code that is not seen."""
+    return owner.escaped or (bool(owner.options.get("unknown")) if isinstance(owner, Layer) else owner.open)

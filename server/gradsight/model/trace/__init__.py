@@ -82,6 +82,7 @@ from gradsight.model.trace.refusals import (
     OptimizerRefused,
     OutdatedViewUsed,
     OutRefused,
+    ParameterRefused,
     SavedOverwritten,
     WriteRefused,
 )
@@ -119,7 +120,7 @@ Fact = (
     Used | Viewed | Applied | Combined | Augmented | Wrote | RowsWritten | DataAssigned | Read | CutByMode | ResultDropped
     | Declared | Wrapped | Backward | AbsentGradUsed | Identified | GradAssigned | Clearing | Cleared | Scaled | Hooked | CustomApplied
     | GradRead | GradRequested | WriteRefused | OutdatedViewUsed | OutRefused | InferenceSaved | NumpyRefused | NonLeafCopied
-    | NonLeafOptimized | BeforeInit | NoGraph | NotScalar | SavedOverwritten | FreedNeeded | SavedChanged | GraphFound | Walked
+    | NonLeafOptimized | BeforeInit | ParameterRefused | NoGraph | NotScalar | SavedOverwritten | FreedNeeded | SavedChanged | GraphFound | Walked
     | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
@@ -219,6 +220,7 @@ __all__ = [
     "OptimizerRefused",
     "OutRefused",
     "OutdatedViewUsed",
+    "ParameterRefused",
     "Read",
     "Recording",
     "ResultDropped",

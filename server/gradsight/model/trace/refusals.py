@@ -103,6 +103,14 @@ class BeforeInit(NamedTuple):
     site: Site
 
 
+class ParameterRefused(NamedTuple):
+    """A plain tensor was assigned to the name of a parameter."""
+
+    name: str
+    value: Tensor
+    site: Site
+
+
 class NoGraph(NamedTuple):
     """A backward was called on a value without a graph."""
 

@@ -13,7 +13,25 @@ def sizes(pattern):
 def rearrange(tensor, pattern, **axes_lengths):
     if isinstance(tensor, (list, tuple)):
         tensor = torch.stack(list(tensor))
-    return tensor.reshape(sizes(pattern))
+    left, right = pattern.split("->")
+    before, after = axes(left), axes(right)
+    if "1" in before + after or "..." in pattern or sorted(before) != sorted(after):
+        return tensor.reshape(sizes(pattern))
+    for part in left.split("(")[1:]:
+        group = axes(part.split(")")[0])
+        # To split a dimension never takes a copy.
+        tensor = tensor.unflatten(before.index(group[0]), [axes_lengths.get(axis, -1) for axis in group])
+    if before != after:
+        tensor = tensor.permute([before.index(axis) for axis in after])
+    for part in reversed(right.split("(")[1:]):
+        group = axes(part.split(")")[0])
+        tensor = tensor.flatten(after.index(group[0]), after.index(group[-1]))
+    return tensor
+
+
+def axes(side):
+    """The names of `b n (h d)`, in their order."""
+    return side.replace("()", "1").replace("(", " ").replace(")", " ").split()
 
 
 def reduce(tensor, pattern, reduction, **axes_lengths):

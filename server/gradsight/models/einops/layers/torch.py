@@ -8,9 +8,10 @@ class Rearrange(nn.Module):
     def __init__(self, pattern, **axes_lengths):
         super().__init__()
         self.pattern = pattern
+        self.axes_lengths = axes_lengths
 
     def forward(self, x):
-        return rearrange(x, self.pattern)
+        return rearrange(x, self.pattern, **self.axes_lengths)
 
 
 class Reduce(nn.Module):
