@@ -23,6 +23,7 @@ from gradsight.interp.tensors.layouts import (
 )
 from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, of_result, of_view
 from gradsight.interp.tensors.regions import index_meant, region_of
+from gradsight.interp.tensors.sequences import GIVEN, is_kept_exchanged
 from gradsight.interp.tensors.shapes import infer_shape
 from gradsight.interp.tensors.structures import FIELDS, count_of_parts, nested
 from gradsight.interp.tensors.transform_levels import follow
@@ -478,6 +479,8 @@ class Recorder(AutogradFloor):
                 kept_itself = keeps_operand(grad_node.op, tensor, grad_node.operands, save.contiguous)
                 if self.path.autocast and not save.what.startswith("result"):
                     kept_itself = False
+                if self.exchanges_batch and save.what in GIVEN:
+                    kept_itself = is_kept_exchanged(tensor)
                 if tensor.inference_site is not None and sure and grad_node.requires is True:
                     self.inference_tensor_saved(tensor, grad_node)
                 grad_node.saved.append(
@@ -515,6 +518,7 @@ class Recorder(AutogradFloor):
         return tensors_in(value)
 
     saves_are_certain: bool = True
+    exchanges_batch: bool = False
 
     def inference_tensor_saved(self, tensor: Tensor, node: Node) -> None:
         """A tensor made in inference mode cannot be kept for backward."""
