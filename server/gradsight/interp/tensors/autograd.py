@@ -461,7 +461,7 @@ class Recorder(AutogradFloor):
         results: list[Tensor],
         certain: bool,
     ) -> None:
-        before = len(grad_node.saved)
+        before, copied = len(grad_node.saved), set[str]()
         for save in case.saves:
             sure = certain and save.when == "always"
             if save.needs and save.needs[0].endswith(":others"):
@@ -481,13 +481,15 @@ class Recorder(AutogradFloor):
                     kept_itself = False
                 if self.exchanges_batch and save.what in GIVEN:
                     kept_itself = is_kept_exchanged(tensor)
+                if not kept_itself:
+                    copied.add(save.what)
                 if tensor.inference_site is not None and sure and grad_node.requires is True:
                     self.inference_tensor_saved(tensor, grad_node)
                 grad_node.saved.append(
                     Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain, save.noticed)
                 )
         if self.path.is_watched:
-            self.path.tell(OperandsSaved(grad_node, grad_node.saved[before:]))
+            self.path.tell(OperandsSaved(grad_node, grad_node.saved[before:], frozenset(copied)))
 
     def keep_factors(self, grad_node: Node, save: Save, bound: dict[str, Value], sure: bool) -> None:
         """Each of several factors is kept if another one requires grad."""
