@@ -69,6 +69,12 @@ def test_a_product_with_a_number_keeps_nothing_that_can_be_overwritten() -> None
     check("y = x * 2", "* 2", "you may overwrite its inputs", missing=("do not overwrite",))
 
 
+def test_of_what_a_product_copies_it_is_not_said_that_it_is_kept() -> None:
+    call = "y = torch.nn.functional.linear({}, torch.ones(4, 4, requires_grad=True))"
+    check(call.format("torch.ones(2, 3, 4)"), "linear", "saves `input`", missing=("some calls",))
+    check(call.format("torch.ones(2, 3, 4).transpose(0, 1)"), "linear", "some calls")
+
+
 def test_a_power_of_a_number_speaks_of_the_tensor_on_its_right() -> None:
     check("y = 2 ** x", "** x", "__rpow__", "saves its *output*", missing=("`other`",))
 

@@ -47,6 +47,12 @@ WINDOWS = {
         "from torch.utils.checkpoint import checkpoint\npart = x / 3\n"
         "later = checkpoint(lambda t: t * part, x, use_reentrant=False)\npart = x.exp()\nlater.sum().backward()\n"
     ),
+    "an attribute that a checkpoint writes again": (
+        "from torch.utils.checkpoint import checkpoint\n\n\nclass Box:\n    seen = torch.zeros(3)\n\n\n"
+        "def part(t):\n    Box.seen.add_(t.detach()[0])\n    print(Box.seen)\n    return t.exp()\n\n\n"
+        "checkpoint(part, x, use_reentrant=False).sum().backward()\n"
+    ),
+    "memory of another size": "part = torch.zeros(2)\npart.set_(torch.zeros(3, 3))\nprint(part)\n",
     "a buffer that is loaded": (
         "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
         "        self.register_buffer('seen', torch.zeros(3, 3))\n\n    def forward(self, given):\n        return given * self.seen\n\n"

@@ -72,6 +72,8 @@ class CallCard:
     numbers: tuple[str, ...] = ()
     is_cast: bool = False
     """Whether a call ran under autocast, which gives operators copies of tensors in another dtype."""
+    copied: tuple[str, ...] = ()
+    """Arguments that a call saved as a copy, or may have: those that do not lie in memory as it needs them."""
 
 
 Card = TensorCard | CallCard

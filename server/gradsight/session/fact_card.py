@@ -38,10 +38,13 @@ def call_card(shown: OpFact, fact: OpFact, cases: Sequence[Case], torch_version:
     return "\n".join([*lines, *_closing(fact, torch_version)])
 
 
-def of_call(case: Case, numbers: Sequence[str]) -> Case:
-    """The case of a call in which some arguments are plain numbers: none is kept as anything that can be written, or needs grad."""
+def of_call(case: Case, numbers: Sequence[str], copied: Sequence[str] = ()) -> Case:
+    """The case of a call in which some arguments are plain numbers: none is kept as anything that can be written, or needs grad.
+
+    Of those that are copied it cannot be said that they are kept.
+    """
     saves = (
-        save
+        replace(save, when="sometimes") if save.what in copied and save.when == "always" else save
         for save in case.saves
         if save.what not in numbers
         and not (save.needs and all(need.partition(":")[0] in numbers for need in save.needs))

@@ -132,7 +132,9 @@ def _facts_of(table: Table, name: str, calls: Sequence[CallCard]) -> list[str]:
         assert fact is not None
         shown = (table.find(name) if name and not is_reflected(fact.name) else None) or fact
         cases = [
-            of_call(fact.cases[number], met[0].numbers) for number in met[0].cases if number < len(fact.cases)
+            of_call(fact.cases[number], met[0].numbers, met[0].copied)
+            for number in met[0].cases
+            if number < len(fact.cases)
         ]
         return [*cast, call_card(shown, fact, cases, table.torch_version)]
     fact = table.find(name) if name else None

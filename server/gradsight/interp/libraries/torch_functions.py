@@ -12,6 +12,7 @@ from gradsight.interp.tensors.fact_selection import dtype_name
 from gradsight.interp.tensors.layers import CONTAINERS
 from gradsight.interp.tensors.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.tensors.modules import MODULE_METHODS
+from gradsight.interp.tensors.sequences import packed
 from gradsight.interp.tensors.shapes import sizes_of
 from gradsight.model.events import Step
 from gradsight.model.library_objects import (
@@ -470,7 +471,7 @@ class TorchFunctions(LibrariesFloor):
             result.node.holds = "sometimes"
         if name == "pad_packed_sequence":
             return Seq("tuple", [result, Tensor(site, dtype="int")])
-        return result
+        return packed(result) if name.startswith("pack_") else result
 
     def initialise(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         """`nn.init.*_`: writes under no_grad."""

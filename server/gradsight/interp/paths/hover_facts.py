@@ -94,6 +94,8 @@ class SeenCall:
     numbers: frozenset[str]
     """Arguments that were plain numbers in every execution."""
     is_cast: bool = False
+    copied: frozenset[str] = frozenset()
+    """Arguments of which an execution saved a copy, or may have."""
 
 
 Gathered = dict[ast.AST, Seen | SeenCall]
@@ -212,6 +214,7 @@ class Onlooker(Explorer):
                 made.numbers = made.numbers.intersection(*(call.numbers for call in calls))
                 made.cases |= {call.case if facts == {made.fact} else None for call in calls}
                 made.is_cast = made.is_cast or any(call.is_cast for call in calls)
+                made.copied = made.copied.union(*(call.copied for call in calls))
 
     def told(self) -> Gathered:
         """All that was seen, without what other combinations of branches would show otherwise."""
@@ -499,7 +502,8 @@ def call_card_of(place: Span, seen: SeenCall, known: CallCard | None) -> CallCar
         return CallCard(place, seen.fact, is_cast=is_cast)
     numbers = seen.numbers if known is None else seen.numbers & {*known.numbers}
     met = sorted({*cases, *(known.cases if known is not None else ())})
-    return CallCard(place, seen.fact, tuple(met), tuple(sorted(numbers)), is_cast)
+    copied = seen.copied if known is None else seen.copied | {*known.copied}
+    return CallCard(place, seen.fact, tuple(met), tuple(sorted(numbers)), is_cast, tuple(sorted(copied)))
 
 
 def operator_span(syntax: Any, unit: Unit) -> Span | None:

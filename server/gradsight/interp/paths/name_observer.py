@@ -50,7 +50,7 @@ COPIES_STRIDED = frozenset("Linear bilinear einsum linear matmul".split())
 class CallSighting:
     """One call of an operator at one moment, and the case of its fact that it met; None where that is not certain."""
 
-    __slots__ = ("case", "fact", "is_cast", "numbers", "unit")
+    __slots__ = ("case", "copied", "fact", "is_cast", "numbers", "unit")
 
     def __init__(
         self, unit: Unit, fact: OpFact, case: int | None, numbers: frozenset[str], is_cast: bool
@@ -60,6 +60,7 @@ class CallSighting:
         self.case = case
         self.numbers = numbers
         self.is_cast = is_cast
+        self.copied: frozenset[str] = frozenset()
 
 
 class Sighting:
@@ -198,8 +199,10 @@ class NameObserver:
             known[-1] = sighting
 
     def is_read_again(self, syntax: ast.AST, frame: Frame) -> bool:
-        """A checkpoint calls its function again in backward, when a name from around it may have another value."""
-        is_free = isinstance(syntax, ast.Name) and syntax.id not in frame.namespace
+        """A checkpoint calls its function again in backward, when a name from around it, or an attribute, may have another value."""
+        is_free = isinstance(syntax, ast.Attribute) or (
+            isinstance(syntax, ast.Name) and syntax.id not in frame.namespace
+        )
         return is_free and self.places["checkpoint"] > 0
 
     def on_case_selected(self, fact: CaseSelected) -> None:
@@ -247,6 +250,8 @@ class NameObserver:
         if self.is_refused or (isinstance(node.requires, Maybe) and node.requires.weak):
             # It is not recorded, or that is not known.
             return
+        if fact.copied and (calls := self.calls.get(node.site.node)):
+            calls[-1].copied = fact.copied
         for saved in fact.saved:
             copied = node.op in COPIES_STRIDED and not saved.tensor.dense
             if saved.certain and not copied and not self.places["checkpoint"]:

@@ -23,6 +23,7 @@ from gradsight.interp.tensors.layouts import (
 )
 from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, of_result, of_view
 from gradsight.interp.tensors.regions import index_meant, region_of
+from gradsight.interp.tensors.sequences import GIVEN, is_kept_exchanged
 from gradsight.interp.tensors.shapes import infer_shape
 from gradsight.interp.tensors.structures import FIELDS, count_of_parts, nested
 from gradsight.interp.tensors.transform_levels import follow
@@ -460,7 +461,7 @@ class Recorder(AutogradFloor):
         results: list[Tensor],
         certain: bool,
     ) -> None:
-        before = len(grad_node.saved)
+        before, copied = len(grad_node.saved), set[str]()
         for save in case.saves:
             sure = certain and save.when == "always"
             if save.needs and save.needs[0].endswith(":others"):
@@ -478,13 +479,17 @@ class Recorder(AutogradFloor):
                 kept_itself = keeps_operand(grad_node.op, tensor, grad_node.operands, save.contiguous)
                 if self.path.autocast and not save.what.startswith("result"):
                     kept_itself = False
+                if self.exchanges_batch and save.what in GIVEN:
+                    kept_itself = is_kept_exchanged(tensor)
+                if not kept_itself:
+                    copied.add(save.what)
                 if tensor.inference_site is not None and sure and grad_node.requires is True:
                     self.inference_tensor_saved(tensor, grad_node)
                 grad_node.saved.append(
                     Saved(tensor, save.what, sure and kept_itself and self.saves_are_certain, save.noticed)
                 )
         if self.path.is_watched:
-            self.path.tell(OperandsSaved(grad_node, grad_node.saved[before:]))
+            self.path.tell(OperandsSaved(grad_node, grad_node.saved[before:], frozenset(copied)))
 
     def keep_factors(self, grad_node: Node, save: Save, bound: dict[str, Value], sure: bool) -> None:
         """Each of several factors is kept if another one requires grad."""
@@ -515,6 +520,7 @@ class Recorder(AutogradFloor):
         return tensors_in(value)
 
     saves_are_certain: bool = True
+    exchanges_batch: bool = False
 
     def inference_tensor_saved(self, tensor: Tensor, node: Node) -> None:
         """A tensor made in inference mode cannot be kept for backward."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradsight.interp.tensors.fact_selection import bind
 from gradsight.interp.tensors.layers import CONTAINERS
 from gradsight.interp.tensors.module_methods import ModuleMethods
+from gradsight.interp.tensors.sequences import lay_out
 from gradsight.interp.tensors.shapes import by_class
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Maybe, Node, Tensor, any_requires_grad
@@ -109,11 +110,14 @@ class Modules(ModuleMethods):
         settings = {**layer.options, "training": layer.module.training}
         case, certain = self.facts.select_case(fact, bound, settings)
         before, self.autograd.write_place = self.autograd.write_place, layer.site
+        self.autograd.exchanges_batch = layer.options.get("batch_first", False) is not False
         result = self.autograd.record(name.rpartition(".")[2], case, bound, node, certain)
         self.autograd.write_place = before
         if not self.path.grad_mode:
             self.path.last_inference = self.path.tick
+        self.autograd.exchanges_batch = False
         self.shape_of_layer(layer, result, inputs)
+        lay_out(name, layer.options, bound.get("input", bound.get("query")), result)
         first = next(iter(bound.values()), None)
         self.path.tell(Applied(name.rpartition(".")[2], first, list(bound.values()), result, node))
         return result

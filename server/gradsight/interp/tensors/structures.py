@@ -7,7 +7,9 @@ from typing import Any
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import Seq, Value
 
+PACKED = ("data", "batch_sizes", "sorted_indices", "unsorted_indices")
 FIELDS = {
+    "pack_padded_sequence": PACKED, "pack_sequence": PACKED,
     "svd": ("U", "S", "Vh"), "eigh": ("eigenvalues", "eigenvectors"), "eig": ("eigenvalues", "eigenvectors"),
     "slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "lstsq": ("solution", "residuals", "rank", "singular_values"),
 }  # fmt: skip

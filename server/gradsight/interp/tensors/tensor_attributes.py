@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradsight.interp.tensors.backward import BackwardEngine
+from gradsight.interp.tensors.sequences import MAY_BE_PACKED
 from gradsight.interp.tensors.shapes import certainly_differ, spelled
 from gradsight.interp.tensors.writes import leaf_behind
 from gradsight.model.sites import Site, Syntax
@@ -51,6 +52,8 @@ class TensorAttributes(BackwardEngine):
         if name == "grad_fn":
             return None if tensor.is_leaf else Unknown("a grad_fn")
         if name == "data":
+            if tensor.attributes and MAY_BE_PACKED in tensor.attributes:
+                return tensor
             return self.cut_alias(tensor, "data", node)
         if name in ("T", "mT", "H", "mH", "real", "imag"):
             return self.facts.apply_operator(f"Tensor.{name}", [tensor], {}, node)

@@ -121,7 +121,7 @@ class Writer(Recorder):
             and recording is False
         ):
             recording = True
-        if op in RESHAPES_IN_PLACE:
+        if op in RESHAPES_IN_PLACE or op == "set_":
             target.shape = None
         storage = target.storage
         unchanged = change == "none" or (storage.zero and op in KEEPS_ZERO)

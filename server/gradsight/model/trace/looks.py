@@ -62,10 +62,11 @@ class ResultsMade(NamedTuple):
 
 
 class OperandsSaved(NamedTuple):
-    """A node of the graph saved these for backward."""
+    """A node of the graph saved these for backward; of those that are `copied`, or may be, it saved a copy."""
 
     node: Node
     saved: list[Saved]
+    copied: frozenset[str] = frozenset()
 
 
 class LoopEnded(NamedTuple):
