@@ -43,15 +43,8 @@ class LeftStatistics:
     def mix(self, result: object, operands: tuple[object, ...]) -> None:
         if type(result) is not Tensor or result.requires_grad is True or len(self.mixtures) > MOST_MIXTURES:
             return
-        parameters = [
-            origin
-            for operand in operands
-            if type(operand) is Tensor
-            for origin in (
-                self.mixtures.get(operand) or [operand if operand.is_parameter else operand.source]
-            )
-            if origin is not None and origin.is_parameter
-        ]
+        tensors = [operand for operand in operands if type(operand) is Tensor]
+        parameters = [origin for tensor in tensors for origin in self.parameters_in(tensor)]
         if parameters:
             self.mixtures[result] = parameters
 
@@ -66,14 +59,16 @@ class LeftStatistics:
             self.follow(fact.tensor, [fact.value], fact.site)
 
     def follow(self, slow: Tensor, others: list[Tensor], site: Site) -> None:
-        origins = [
-            origin
-            for fast in others
-            for origin in self.mixtures.get(fast) or [fast if fast.is_parameter else fast.source]
-        ]
-        for origin in origins:
-            if isinstance(origin, Tensor) and origin.is_parameter and origin is not slow:
+        for origin in (origin for fast in others for origin in self.parameters_in(fast)):
+            if origin is not slow:
                 self.followed.setdefault(slow, (origin, site))
+
+    def parameters_in(self, tensor: Tensor) -> list[Tensor]:
+        """The parameters that a tensor is, shows, or is mixed of."""
+        if tensor in self.mixtures:
+            return self.mixtures[tensor]
+        origin = tensor if tensor.is_parameter else tensor.source
+        return [origin] if origin is not None and origin.is_parameter else []
 
     def on_used(self, fact: Used) -> None:
         mean, weight = fact.arguments.get("self.running_mean"), fact.arguments.get("self.weight")

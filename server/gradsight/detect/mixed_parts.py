@@ -72,7 +72,9 @@ def mixture_of(statement: ast.AST) -> Mixture | None:
     target = statement.targets[0]
     if not isinstance(target, ast.Subscript):
         return None
-    base, parts, coefficients = ast.unparse(target.value), set(), set()
+    base = ast.unparse(target.value)
+    parts: set[str] = set()
+    coefficients: set[str] = set()
     terms = terms_of(statement.value)
     for term in terms:
         factors = factors_of(term)

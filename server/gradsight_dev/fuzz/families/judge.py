@@ -91,7 +91,8 @@ def _observed(done: Run) -> Iterator[None]:
     import torch
     from torch.optim import optimizer
 
-    original, running = torch.autograd.backward, []
+    original = torch.autograd.backward
+    running: list[Any] = []
 
     def backward(tensors: Any, *rest: Any, **named: Any) -> Any:
         # A reentrant checkpoint calls backward inside backward.
