@@ -62,7 +62,7 @@ class Loops(LoopSampling):
         run = LoopRun(node, self.path.site(node), length)
         limit = run.allowed = self.rounds_of(node, iterable, length, outer)
         done = len(self.path.log)
-        is_repeated = length is None and self.was_idle(node, outer)
+        is_repeated = length is None and self.was_idle(node, iterable, outer)
         limit = 1 if is_repeated else limit
         status: Any = None
         ended_by_break = False
@@ -245,9 +245,11 @@ class Loops(LoopSampling):
             return length
         return self.rounds_nested(self.rounds_allowed(length), outer)
 
-    def was_idle(self, node: ast.AST, outer: tuple[Any, ...]) -> bool:
-        """Whether a loop has trained nothing in an earlier round of the loops around it."""
-        return node in self.idle and any(number for _, number in outer)
+    def was_idle(self, node: ast.AST, iterable: Value, outer: tuple[Any, ...]) -> bool:
+        """Whether a loop over data has trained nothing in an earlier round of the loops around it."""
+        listed = iterable.items if isinstance(iterable, Seq) else [iterable]
+        is_data = not any(isinstance(one, Tensor) or holds_objects(one) for one in listed[:8])
+        return is_data and node in self.idle and any(number for _, number in outer)
 
     def note_training(self, node: ast.AST, run: LoopRun, since: int) -> None:
         if self.has_trained(since):
