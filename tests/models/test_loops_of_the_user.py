@@ -191,3 +191,38 @@ def test_trainer_that_ignite_makes_clears_and_steps() -> None:
         data = torch.utils.data.TensorDataset(torch.randn(8, 4), torch.randn(8, 1))
         create_supervised_trainer(net, opt, F.mse_loss).run(torch.utils.data.DataLoader(data), max_epochs=1)
     """)
+
+
+CONDITIONED = """
+from diffusers import {network}
+
+class Projected(nn.Module):
+    def __init__(self, network):
+        super().__init__()
+        self.network, self.project = network, nn.Linear(8, 64)
+
+    def forward(self, x, t, image):
+        {use}
+
+network = {network}.from_pretrained("model")
+network.requires_grad_(False)
+model = Projected(network)
+optimizer = torch.optim.AdamW(model.project.parameters(), lr=1e-4)
+
+def train(loader):
+    for batch in loader:
+        out = model(batch["x"], batch["t"], batch["image"])
+        loss = F.mse_loss(out{cut}, batch["noise"])
+        {clear}
+        loss.backward(){said}
+        optimizer.step()
+"""
+ATTENDED = "return self.network(x, t, self.project(image)).sample"
+
+
+def test_denoiser_learns_through_what_it_is_conditioned_on() -> None:
+    made = CONDITIONED.replace("{network}", "UNet2DConditionModel").replace("{use}", ATTENDED)
+    check(made.format(cut="", clear="optimizer.zero_grad()", said=""))
+    check(made.format(cut="", clear="pass", said="  # GS501"))
+    cut = made.format(cut=".detach()", clear="optimizer.zero_grad()", said="")
+    check(cut.replace('batch["noise"])', 'batch["noise"])  # GS203'))

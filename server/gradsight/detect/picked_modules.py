@@ -1,4 +1,7 @@
-"""Modules that may be meant where a dict of them is read under a key that is not known: `nets[args.name]`."""
+"""Modules that may be meant where a dict of them is read under a key that is not known: `nets[args.name]`.
+
+The machine goes on with the first of them.  Who holds the parameters of another one may hold the right ones.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,15 @@ from gradsight.model.tensors import Tensor
 from gradsight.model.values import Instance, Layer
 
 
-def picked_parameters(path: Path) -> set[Tensor]:
-    """The parameters of all modules of such dicts: who holds those of another one may hold the right ones."""
-    return {
-        tensor
-        for mapping in path.picked
-        for value in mapping.items.values()
-        if isinstance(value, (Instance, Layer)) and value.module is not None
-        for _, tensor in path.tensors_of(value, "parameter")
-    }
+def picked_parameters(path: Path, held: set[Tensor]) -> set[Tensor]:
+    """The parameters of such dicts of which one is held that is not the first."""
+    found: set[Tensor] = set()
+    for mapping in path.picked:
+        modules = [
+            {tensor for _, tensor in path.tensors_of(value, "parameter")}
+            for value in mapping.items.values()
+            if isinstance(value, (Instance, Layer)) and value.module is not None
+        ]
+        if any(held & others for others in modules[1:]):
+            found.update(*modules)
+    return found

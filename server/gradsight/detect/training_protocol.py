@@ -113,7 +113,7 @@ class TrainingProtocol:
         if (
             self.claims.events
             or self.may_be_elsewhere(step.site, bool(frozen))
-            or parameters & picked_parameters(self.path)
+            or picked_parameters(self.path, parameters)
         ):
             return
         if self.path.context != "script" and not self.path.backwards and not parameters & self.ledger.used:

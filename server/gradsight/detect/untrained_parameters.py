@@ -143,7 +143,7 @@ class UntrainedParameters:
             return
         held = {tensor for one in optimizers for tensor in self.held_by(one)}
         # What reads the gradients of all parameters (a norm, a log) has no use for those of some.
-        asked_for = {leaf for leaf, _, _ in self.ledger.updates} | picked_parameters(path)
+        asked_for = {leaf for leaf, _, _ in self.ledger.updates} | picked_parameters(path, held)
         for leaves in self.read_at.values():
             if not leaves & held:
                 # A loop over the parameters of a module may be left before its end.

@@ -36,9 +36,12 @@ assert torch.equal(encoder.weight, before)
 assert head.weight.grad is not None
 ```
 
+A library that calls your function for the loss has nothing to differentiate where the function returns nothing: Lightning
+skips the batch of a `training_step` without a `return`. It is reported where the function is defined.
+
 ## Use instead
 
-Call `backward()` first.
+Call `backward()` first; return the loss where a library does it.
 
 ```python
 import torch

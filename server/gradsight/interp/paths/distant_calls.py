@@ -16,6 +16,7 @@ from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.late_settings import LateSettings
 from gradsight.interp.syntax import cuts_what_it_is_given
+from gradsight.interp.tensors.module_methods import NotFollowed
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame
 from gradsight.model.source import Source
@@ -96,10 +97,10 @@ class DistantCalls(LateSettings):
         reason = ""
         try:
             if given <= self.too_costly.get(function.node, -1):
-                raise TooCostly
+                raise TooCostly("costs too much to follow")
             return super().execute_function(function, args, kwargs, node)
-        except TooCostly:
-            reason = f"{function.name} costs too much to follow"
+        except (TooCostly, NotFollowed) as ended:
+            reason = f"{function.name} {ended}"
         except PathEnded:
             if path.budget >= 0:
                 raise

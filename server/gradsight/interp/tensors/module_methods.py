@@ -46,6 +46,10 @@ OF_EVERY_OBJECT = ("__setattr__", "__getattribute__", "__delattr__")
 """What a dict or a list leaves to `object`."""
 
 
+class NotFollowed(PathEnded):
+    """A module is copied by hand: what comes of it is not followed."""
+
+
 class ModuleMethods(ModuleRegistry):
     """What is called on a module, other than the module itself."""
 
@@ -97,7 +101,7 @@ class ModuleMethods(ModuleRegistry):
             # A copy that is filled by hand: which parameters it shares, and which it computes, is not followed.
             self.path.gap("a module that is copied by hand", node)
             self.path.ended_early, self.path.ended_at = True, self.path.site(node)
-            raise PathEnded
+            raise NotFollowed("copies a module by hand")
         return self.unknown_result(f"method {name} of a module", [module, *args], kwargs, node)
 
     def module_hooked(self, hooks: list[Value], hook: Value, kwargs: dict[str, Value], node: Syntax) -> Value:
