@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gradsight.analysis import Analyser
+from gradsight.model.settings import Settings
+from gradsight.model.source import Source
+from gradsight.session.reading import reader
+from gradsight.session.workspace import WorkspaceFinder
 from tests.interp.checking import check
 
 NET = """
@@ -113,3 +120,20 @@ if isinstance({value}, {kind}):
     y += 1
 y.sum().backward()
 """)
+
+
+def test_a_container_that_was_not_made_to_its_end_is_no_identity(tmp_path: Path) -> None:
+    (tmp_path / "parts.py").write_text(
+        "import kinds\nfrom torch import nn\n\nclass Chain(nn.Sequential):\n"
+        "    def __init__(self, kind):\n        super().__init__()\n"
+        "        if kinds.is_odd(kind):\n            pass\n        else:\n            raise ValueError(kind)\n"
+        "        raise ValueError(kind)\n"
+    )
+    source = Source(
+        str(tmp_path / "net.py"),
+        "import torch\nfrom torch import nn\nfrom parts import Chain\n\nclass Net(nn.Module):\n"
+        "    def __init__(self, kind):\n        super().__init__()\n        self.act, self.chain = nn.ReLU(), Chain(kind)\n"
+        "    def forward(self, x):\n        y = self.chain(self.act(x))\n        y += 1\n        return y\n",
+    )
+    finder = WorkspaceFinder(str(tmp_path), reader())
+    assert Analyser().analyze(source, Settings(hints=True), finder).findings == ()
