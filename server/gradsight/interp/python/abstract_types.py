@@ -22,7 +22,7 @@ OF_KIND = {
 KNOWN = frozenset().union(*OF_KIND.values())
 
 
-def answers(value: Value, path: str) -> bool | None:
+def answers(value: Value, path: str) -> Value:
     """Whether a value is one of such a class; MISSING where the class is another, or nothing is known of the value."""
     module, _, name = path.rpartition(".")
     if module not in MODULES or name not in KNOWN:
