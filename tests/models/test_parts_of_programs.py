@@ -138,6 +138,25 @@ def test_heads_are_copied_by_a_product_and_by_a_merge() -> None:
     """)
 
 
+def test_what_is_repeated_along_a_new_axis_is_a_view_and_a_merge_is_a_copy() -> None:
+    check("""
+        from einops import repeat
+
+        token = nn.Parameter(torch.randn(1, 1, 4))
+        tokens = repeat(token, "() n d -> b n d", b=3)
+        tokens += 1  # GS102
+        tokens.sum().backward()
+    """)
+    check("""
+        from einops import repeat
+
+        x = nn.Linear(4, 4)(torch.randn(3, 5, 4))
+        twice = repeat(x, "b n d -> (b r) n d", r=2).pow(2)
+        x += 1
+        twice.sum().backward()
+    """)
+
+
 def test_layers_of_einops_stand_in_a_sequential() -> None:
     check("""
         from einops.layers.torch import Rearrange

@@ -34,6 +34,8 @@ SAYS_WHEN = ("need_update", "update_grad")
 OF_TORCH = ("torch.func", "no model of torch", "no fact about")
 """Reasons for which a function of torch itself has no known result."""
 
+OF_MODULES = frozenset({"nn.Sequential", "nn.ModuleList", "nn.ModuleDict"})
+
 
 class EvidenceModules(Checkpoints):
     """What Evidence adds to modules and optimizers."""
@@ -133,14 +135,40 @@ class EvidenceModules(Checkpoints):
             and isinstance(owner, Instance)
             and self.entry.is_applied(owner, name, value)
         ):
-            layer = self.entry.stand_ins.get(id(value))
-            if layer is None:
-                layer = self.entry.stand_ins[id(value)] = self.entry.unknown_module(
-                    f"self.{name}", node, is_part=True
-                )
-                self.path.kept_alive.append(value)
+            layer = self.unknown_part(value, f"self.{name}", node)
             if isinstance(layer, Layer) and owner.module is not None:
                 owner.module.registered[name] = "module"
+
+    def unknown_part(self, value: Unknown, key: str, node: ast.AST) -> Value:
+        """The module that an unknown value is."""
+        layer = self.entry.stand_ins.get(id(value))
+        if layer is None:
+            layer = self.entry.stand_ins[id(value)] = self.entry.unknown_module(key, node, is_part=True)
+            self.path.kept_alive.append(value)
+        return layer
+
+    def fill_container(
+        self,
+        layer: Layer,
+        attributes: dict[str, Value],
+        args: list[Value],
+        kwargs: dict[str, Value],
+        node: ast.AST,
+    ) -> None:
+        """What stands in a container of modules is a module."""
+        super().fill_container(layer, attributes, args, kwargs, node)
+        if layer.name in OF_MODULES:
+            for key, value in attributes.items():
+                if type(value) is Unknown and key in layer.module.registered:
+                    self.unknown_part(value, key, node)
+
+    def module_add_module(
+        self, module: Module, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        value = args[1] if len(args) > 1 else kwargs.get("module")
+        if type(value) is Unknown:
+            self.unknown_part(value, str(args[0]) if args and isinstance(args[0], str) else "module", node)
+        return super().module_add_module(module, args, kwargs, node)
 
     def super_method(
         self, receiver: Super, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.interp.path_state import RaisedError
+from gradsight.interp.python import abstract_types
 from gradsight.interp.python.loops import ROUNDS_OF_A_LOOP
 from gradsight.interp.python.objects import Objects
 from gradsight.interp.syntax_parts import expression_in
@@ -420,9 +421,9 @@ class Builtins(Objects):
         path = kind.path
         if isinstance(value, Unknown):
             return None
-        outcome = self.nn.is_of_type(value, path)
-        if outcome is not MISSING:
-            return None if outcome is None else bool(outcome)
+        for outcome in (self.nn.is_of_type(value, path), abstract_types.answers(value, path)):
+            if outcome is not MISSING:
+                return None if outcome is None else bool(outcome)
         if path in TYPE_NAMES:
             wanted = TYPE_NAMES[path]
             if isinstance(wanted, str):

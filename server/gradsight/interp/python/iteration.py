@@ -145,7 +145,10 @@ class Iteration(ObjectsFloor):
                 None,
             )
         if value.cls.kind == "module" and "0" in value.attributes:
-            return self.iterate_children(value), None
+            children = list(self.iterate_children(value))
+            layer = value.attributes.get("<layer>")
+            is_whole = isinstance(layer, Layer) and not layer.options.get("inexact")
+            return iter(children), len(children) if is_whole else None
         return iter([Unknown("element of an unknown object") for _ in range(count)]), None
 
     def advance_by_hand(self, iterator: Instance, advance: Function, count: int) -> Iterator[Value]:

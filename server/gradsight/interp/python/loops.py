@@ -322,7 +322,14 @@ def continued(before: Value, last: Value, distance: int, depth: int = DEEPEST_IT
 
 def sorts_parts(iterable: Value, node: ast.For | ast.AsyncFor, length: int) -> bool:
     """Whether a short body is executed for each of a model's parameters or modules: which of them it takes is up to each."""
-    if type(iterable) is not Seq or not iterable.items or not holds_objects(iterable.items[0]):
+    if isinstance(iterable, (Layer, Instance)):
+        # A chain of plain layers: the last of them decides what comes out.
+        parts = [value for key, value in iterable.attributes.items() if key.isdigit()]
+        if len(parts) != length or not all(
+            isinstance(one, Layer) and "0" not in one.attributes for one in parts
+        ):
+            return False
+    elif type(iterable) is not Seq or not iterable.items or not holds_objects(iterable.items[0]):
         return False
     return length * sum(len(syntax_parts(statement)) for statement in node.body) <= MOST_PARTS
 

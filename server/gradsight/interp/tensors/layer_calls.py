@@ -53,6 +53,9 @@ class Modules(ModuleMethods):
             return self.language.call_function(method, [instance, *args], kwargs, node)
         layer = instance.attributes.get("<layer>")
         if isinstance(layer, Layer):
+            if instance.open and layer.name in CONTAINERS:
+                # It was not followed to the end of its `__init__`, and has more parts than are seen.
+                layer.options["inexact"] = True
             return self.call_layer(layer, args, kwargs, node)
         return self.unknown_result("module without forward", args, kwargs, node)
 

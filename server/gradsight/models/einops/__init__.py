@@ -15,15 +15,25 @@ def rearrange(tensor, pattern, **axes_lengths):
         tensor = torch.stack(list(tensor))
     left, right = pattern.split("->")
     before, after = axes(left), axes(right)
-    if "1" in before + after or "..." in pattern or sorted(before) != sorted(after):
+    if "..." in pattern or [axis for axis in before if axis != "1" and axis not in after]:
         return tensor.reshape(sizes(pattern))
-    for part in left.split("(")[1:]:
+    for part in left.replace("()", "1").split("(")[1:]:
         group = axes(part.split(")")[0])
         # To split a dimension never takes a copy.
         tensor = tensor.unflatten(before.index(group[0]), [axes_lengths.get(axis, -1) for axis in group])
-    if before != after:
-        tensor = tensor.permute([before.index(axis) for axis in after])
-    for part in reversed(right.split("(")[1:]):
+    if "1" in before:
+        tensor = tensor.squeeze([place for place, axis in enumerate(before) if axis == "1"])
+        before = [axis for axis in before if axis != "1"]
+    kept = [axis for axis in after if axis in before]
+    if before != kept:
+        tensor = tensor.permute([before.index(axis) for axis in kept])
+    if len(kept) < len(after):
+        for place, axis in enumerate(after):
+            if axis not in kept:
+                tensor = tensor.unsqueeze(place)
+        if [axis for axis in after if axis not in kept and axis != "1"]:
+            tensor = tensor.expand([axes_lengths.get(axis, -1) for axis in after])
+    for part in reversed(right.replace("()", "1").split("(")[1:]):
         group = axes(part.split(")")[0])
         tensor = tensor.flatten(after.index(group[0]), after.index(group[-1]))
     return tensor
@@ -48,8 +58,7 @@ def reduce(tensor, pattern, reduction, **axes_lengths):
     return tensor.prod(sizes(pattern))
 
 
-def repeat(tensor, pattern, **axes_lengths):
-    return tensor.expand(sizes(pattern)).reshape(sizes(pattern))
+repeat = rearrange
 
 
 def einsum(*tensors_and_pattern):
