@@ -52,6 +52,9 @@ WINDOWS = {
         "def part(t):\n    Box.seen.add_(t.detach()[0])\n    print(Box.seen)\n    return t.exp()\n\n\n"
         "checkpoint(part, x, use_reentrant=False).sum().backward()\n"
     ),
+    "rows that a starred name takes": (
+        "part = x.view(x.shape)\nfirst, *rest = part\nwith torch.no_grad():\n    rest[0].zero_()\nprint(part)\n"
+    ),
     "memory of another size": "part = torch.zeros(2)\npart.set_(torch.zeros(3, 3))\nprint(part)\n",
     "a buffer that is loaded": (
         "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
