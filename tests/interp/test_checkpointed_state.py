@@ -49,7 +49,7 @@ def is_right(body: str, reentrant: bool) -> bool:
     exec(program(body, reentrant), kept)
     plain: dict[str, Any] = {}
     exec(f"{HEAD}{body.replace('h * state', 'h * state.clone()')}\n\npart(w * 1.5).sum().backward()\n", plain)
-    return torch.allclose(kept["w"].grad, plain["w"].grad)
+    return bool(torch.allclose(kept["w"].grad, plain["w"].grad))
 
 
 def reported(text: str) -> list[tuple[str, int]]:

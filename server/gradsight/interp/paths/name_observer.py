@@ -185,6 +185,9 @@ class NameObserver:
         tensor = value.tensor if type(value) is Unknown else value
         if type(tensor) is not Tensor or self.places["custom function"] or self.places["transform"]:
             return
+        if self.is_refused and syntax in clean_up_in(frame.unit.tree):
+            # Torch has raised on the way here: what stands between is not executed.
+            return
         known = self.sightings.setdefault(syntax, [])
         sighting = Sighting(syntax, frame, tensor, is_assigned)
         sighting.escaped = self.handed_out.get(tensor.storage, "")
@@ -362,3 +365,15 @@ def _handed_on(loop: ast.AST) -> frozenset[str]:
                 target.id for target in part.targets if isinstance(target, ast.Name) and target.id in read
             }
     return frozenset(found)
+
+
+def clean_up_in(statements: list[ast.stmt]) -> set[ast.AST]:
+    """What is executed where an error is on its way: the handlers and the `finally` of every `try`."""
+    return {
+        part
+        for statement in statements
+        for outer in syntax_parts(statement)
+        if isinstance(outer, ast.Try)
+        for inner in (*outer.handlers, *outer.finalbody)
+        for part in syntax_parts(inner)
+    }

@@ -11,6 +11,9 @@ from gradsight.model.tensors import Tensor
 from gradsight.model.trace import ConditionAsked, NameSeen
 from gradsight.model.values import Names, Seq, Value
 
+MOST_ROWS = 16
+"""So many items of a value are unpacked one by one; of more, a starred name stands for an unknown number."""
+
 
 class Assignment(LanguageFloor):
     """Assignment in all its forms."""
@@ -106,7 +109,13 @@ class Assignment(LanguageFloor):
     def spread(self, value: Value, count: int, starred: int | None) -> list[Value]:
         """As many items as there are targets, from a value whose length is not known to fit."""
         items: list[Any] = []
-        iterator, _ = self.objects.iterate(value, at_least=count)
+        iterator, length = self.objects.iterate(value, at_least=count)
+        if starred is not None and length is not None and count - 1 <= length <= MOST_ROWS:
+            items = list(iterator)
+            if len(items) == length:
+                last = length - (count - starred - 1)
+                return [*items[:starred], Seq("list", items[starred:last]), *items[last:]]
+            iterator, items = iter(items), []
         for item in iterator:
             items.append(item)
             if len(items) >= count:

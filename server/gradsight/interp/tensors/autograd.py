@@ -21,7 +21,7 @@ from gradsight.interp.tensors.layouts import (
     repeats,
     stays_in_rows,
 )
-from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, of_result, of_view
+from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, may_show, of_result, of_view
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.sequences import GIVEN, is_kept_exchanged
 from gradsight.interp.tensors.shapes import infer_shape
@@ -339,6 +339,8 @@ class Recorder(AutogradFloor):
         result.dense = all(tensor.dense for _, tensor in operands) or not keeps_layout(op, output.shape)
         if not result.dense:
             result.layout = of_result([tensor for _, tensor in operands])
+        elif op in RESHAPES and isinstance(source, Tensor) and not source.dense:
+            result.dense = not may_show(source, result.shape)
         result.cuts = cuts
         if op == "clone" and len(operands) == 1 and is_copy_of_all(operands[0][1], operands[0][1]):
             result.storage.content = operands[0][1].storage.content
@@ -584,6 +586,7 @@ def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
 
 PASSED_ON = "base seen_rebases one_of_many overlapping cuts source dense born_version follows view_made_without_grad".split()
 """What the other parts of a sequence have of the first."""
+RESHAPES = SAME_IF_ALIKE | {"flatten", "unflatten", "ravel"}
 CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}
 
 

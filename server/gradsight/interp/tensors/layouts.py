@@ -19,8 +19,21 @@ KEEPS_ROWS = {"scaled_dot_product_attention"}
 """Operators that keep an operand itself if its rows are dense: heads that were brought to the front by `transpose(1, 2)`."""
 MERGES_BATCH = {"matmul"}
 """Operators that take all dimensions but the last two for one: what cannot be merged is copied, and the copy is saved."""
-MERGES_ROWS = {"linear", "Linear"}
+MERGES_ROWS = {
+    "linear",
+    "Linear",
+    "GRU",
+    "RNN",
+    "MultiheadAttention",
+    "multi_head_attention_forward",
+    "Bilinear",
+    "bilinear",
+}
 """Operators that take all dimensions but the last for one."""
+WANTS_DENSE = {
+    "LSTM", "GroupNorm", "group_norm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "instance_norm",
+}  # fmt: skip
+"""Operators that save a contiguous copy of an operand which is not contiguous."""
 
 
 def stays_in_rows(op: str, bound: dict[str, Value], source: Tensor) -> bool:
@@ -63,7 +76,13 @@ def keeps_operand(op: str, tensor: Tensor, operands: list[Tensor], wants_dense: 
             return can_merge(layout, tensor.shape, last)
         if layout is not None and last == 1 and not can_merge(layout, tensor.shape, last):
             return False
-    if wants_dense and not tensor.dense and not (tensor.rows_dense and op in KEEPS_ROWS):
+        if layout is None and op in MERGES_ROWS:
+            return False
+    if (
+        (wants_dense or op in WANTS_DENSE)
+        and not tensor.dense
+        and not (tensor.rows_dense and op in KEEPS_ROWS)
+    ):
         return False
     return op not in MERGES_BATCH or batch_is_kept(tensor, operands)
 
@@ -138,7 +157,7 @@ def narrowed_dimensions(tensor: Tensor) -> frozenset[int]:
     source = tensor.source
     if tensor.dense:
         return frozenset()
-    if source is None or not source.dense or tensor.twist or tensor.overlapping:
+    if source is None or not source.dense or tensor.twist or tensor.overlapping or tensor.layout is None:
         return ALL_DIMENSIONS
     shape, whole = tensor.shape, source.shape
     if shape is None or whole is None or len(shape) != len(whole):
@@ -155,7 +174,7 @@ def merges(tensor: Tensor, told: SavedOperand) -> bool:
 
 def keeps_layout(op: str, shape: str) -> bool:
     """Whether a result lies in memory as its operands do: element by element, told by the measured shape."""
-    return op in ("clone", "dropout") or shape == "broadcast" or shape.startswith("like:")
+    return op in ("clone", "dropout", "flip") or shape == "broadcast" or shape.startswith("like:")
 
 
 def equal_parts(op: str, bound: dict[str, Value]) -> bool:

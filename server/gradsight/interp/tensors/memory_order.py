@@ -44,6 +44,14 @@ def values_in(value: Value) -> list[Value]:
     return [value]
 
 
+def may_show(source: Tensor, shape: Shape) -> bool:
+    """Whether a tensor that is not dense may be given a shape without a copy: by parting dimensions, or merging neighbours."""
+    layout = source.layout
+    if layout is None or layout.is_open or shape is None or len(shape) >= len(layout.order):
+        return True
+    return any(after == before + 1 for before, after in pairwise(layout.order))
+
+
 def of_view(op: str, bound: dict[str, Value], source: Tensor) -> MemoryOrder | None:
     """How the view that an operator makes of a tensor lies in memory."""
     layout = layout_of(source)
