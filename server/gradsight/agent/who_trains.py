@@ -20,7 +20,7 @@ from gradsight.agent.naming import reachable_modules
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Leaf, Mask, Shadow
-from gradsight.agent.sites import Stack, place_of, text_of
+from gradsight.agent.sites import place_of, text_of
 from gradsight.agent.training import OptimizerRecord, TrainingWatch
 
 _TELLING = frozenset(
