@@ -170,6 +170,16 @@ def test_a_step_by_a_method_that_nobody_keeps_is_told() -> None:
     check(text.replace("STEP", "p.sub_(p.grad, alpha=0.1)"))
 
 
+def test_an_array_has_no_backward() -> None:
+    text = """
+    net = nn.Linear(4, 1)
+    loss = net(torch.rand(5, 4)).pow(2).mean()NUMBER
+    loss.backward()
+    """
+    check(text.replace("NUMBER", ".detach().numpy()"), ("GS202", "loss = "))
+    check(text.replace("NUMBER", ""))
+
+
 SQUARE = """
 class Square(torch.autograd.Function):
     @staticmethod

@@ -1,6 +1,7 @@
 """What a layer that works in place was given, and is read again afterwards by its own name: a skip connection.
 
-`out = self.branch(x)` with an in-place layer at the head of the branch overwrites `x`, and `out + x` adds the new value.
+`out = self.branch(x)` with an in-place layer at the head of the branch overwrites `x`, and `out + x` adds the new value;
+so does `x + self.branch(x)`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import torch
 
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import untracked
+from gradsight.agent.held_values import HeldValue, held_value
 from gradsight.agent.sites import (
     FrameKey,
     Stack,
@@ -52,12 +54,17 @@ class BranchInputs:
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self.watched: dict[int, _Overwritten] = {}
+        self.watched: dict[int, _Overwritten | HeldValue] = {}
 
     @quietly
     def written(self, tensor: torch.Tensor, stack: Stack) -> None:
         """An operator is about to write to this tensor."""
-        if tensor.numel() > _LARGEST_COMPARED or not _in_place_layer():
+        if tensor.numel() > _LARGEST_COMPARED:
+            return
+        if not _in_place_layer():
+            held = held_value(tensor, stack) if torch.is_grad_enabled() else None
+            if held is not None:
+                self._watch(tensor, held)
             return
         frame = next(user_frames(), None)
         call = next((key for key in stack if frame is not None and key.code is frame.f_code), None)
@@ -70,13 +77,14 @@ class BranchInputs:
         names = (names & names_read(statement)) - _bound_by(statement)
         if not names:
             return
+        before = tensor.detach().clone()
+        self._watch(tensor, _Overwritten(weakref.ref(tensor), frozenset(names), call, stack, before))
+
+    def _watch(self, tensor: torch.Tensor, kept: _Overwritten | HeldValue) -> None:
         if len(self.watched) >= _MOST_KEPT:
             self.watched = {key: each for key, each in self.watched.items() if each.tensor() is not None}
         if len(self.watched) < _MOST_KEPT:
-            before = tensor.detach().clone()
-            self.watched[id(tensor)] = _Overwritten(
-                weakref.ref(tensor), frozenset(names), call, stack, before
-            )
+            self.watched[id(tensor)] = kept
 
     @quietly
     def used(self, tensor: Any, function: str, reader: Stack) -> None:
@@ -87,7 +95,16 @@ class BranchInputs:
             return
         if not reader or function in _FORM_ONLY:
             return
-        if reader[0].code is not kept.call.code or line_of(reader[0]) <= line_of(kept.call):
+        if isinstance(kept, HeldValue):
+            with untracked():
+                fault = kept.fault(value, reader)
+            if fault is not None:
+                del self.watched[id(tensor)]
+                self.ledger.add(fault)
+            return
+        if reader[0].code is not kept.call.code or line_of(reader[0]) < line_of(kept.call):
+            return
+        if line_of(reader[0]) == line_of(kept.call) and not _combines(statement_of(reader[0]), kept.names):
             return
         frame = next((each for each in user_frames() if each.f_code is reader[0].code), None)
         read = names_read(statement_of(reader[0])) & kept.names
@@ -115,6 +132,19 @@ def _in_place_layer() -> bool:
     for frame in library_frames():
         if frame.f_code.co_name == "forward":
             return bool(getattr(frame.f_locals.get("self"), "inplace", False))
+    return False
+
+
+def _combines(statement: ast.stmt | None, names: frozenset[str]) -> bool:
+    """Whether an operator of the statement itself combines such a name with what a call gave: `x + self.branch(x)`."""
+    if statement is None or any(frame.f_code.co_name == "forward" for frame in library_frames()):
+        return False
+    for node in ast.walk(statement):
+        if isinstance(node, ast.BinOp):
+            for one, other in ((node.left, node.right), (node.right, node.left)):
+                if isinstance(one, ast.Name) and one.id in names and not isinstance(other, ast.Name):
+                    if any(isinstance(inner, ast.Call) for inner in ast.walk(other)):
+                        return True
     return False
 
 

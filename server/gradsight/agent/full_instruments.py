@@ -32,7 +32,7 @@ from gradsight.agent.graph import Node, storage_key, untracked
 from gradsight.agent.instruments import Instruments
 from gradsight.agent.left_undone import judge_left_statistics, judge_unused_terms
 from gradsight.agent.limits import RunLimits
-from gradsight.agent.losses import doubled_activation
+from gradsight.agent.losses import fault_of_loss
 from gradsight.agent.lost_gradients import LostGradients
 from gradsight.agent.lost_updates import FutileUpdates
 from gradsight.agent.model_copies import SECOND, ModelCopies
@@ -422,9 +422,9 @@ class FullInstruments(Instruments):
         self.surface.backwards = self.backwards.count
         count = self.backwards.count
         if count <= 4:
-            doubled = doubled_activation(nodes, self.log)
-            if doubled is not None:
-                self.ledger.add(doubled)
+            fault = fault_of_loss(nodes, self.log)
+            if fault is not None:
+                self.ledger.add(fault)
         # Norms are taken at the first backwards and then ever more rarely.
         if not self.fake and (count <= 2 or count & (count - 1) == 0):
             for leaf in leaves:

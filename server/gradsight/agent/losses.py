@@ -8,6 +8,7 @@ from gradsight.agent.faults import Fault, step_at
 from gradsight.agent.graph import Node, base_name
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.sites import place_of, text_of
+from gradsight.agent.zero_terms import zero_term
 
 _VIEWS = frozenset(
     ("View", "UnsafeView", "ReshapeAlias", "Transpose", "T", "Squeeze", "Unsqueeze", "Permute", "Alias", "Clone", "Select",
@@ -18,6 +19,11 @@ _CHAINS = {
     "NllLoss2D": ("LogSoftmax", "Softmax", "softmax"),
     "BinaryCrossEntropyWithLogits": ("", "Sigmoid", "sigmoid"),
 }
+
+
+def fault_of_loss(nodes: Sequence[Node], log: OpLog) -> Fault | None:
+    """What is wrong with a loss by the look of its graph."""
+    return doubled_activation(nodes, log) or zero_term(nodes, log)
 
 
 def doubled_activation(nodes: Sequence[Node], log: OpLog) -> Fault | None:

@@ -1,8 +1,8 @@
 """Who is trained: parameters that backward reaches and no optimizer moves, told when the run is over.
 
 *Left out*: a parameter got gradients, no optimizer ever held it, nobody wrote to it and nobody read its gradient.  That is
-a mistake where its own module is trained in part, where what is trained computes with its output, or where an optimizer
-that steps has nothing of its own to apply.
+a mistake where its own module is trained in part, where what is trained computes with its output, where an optimizer
+that steps has nothing of its own to apply, or where a fresh layer computes with the output of layers that are trained.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gradsight.agent.naming import reachable_modules
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Leaf, Mask, Shadow
-from gradsight.agent.sites import Stack, place_of, text_of
+from gradsight.agent.sites import place_of, text_of
 from gradsight.agent.training import OptimizerRecord, TrainingWatch
 
 _TELLING = frozenset(
@@ -37,7 +37,9 @@ _INITIALISING = frozenset(
     ("uniform_", "normal_", "zero_", "fill_", "trunc_normal_", "ones_", "clamp_", "erfinv_", "mul_", "add_")
 )
 _VIEWS = ("TBackward", "TransposeBackward", "PermuteBackward", "ViewBackward", "ToCopyBackward")
+_DRAWING = frozenset(("uniform_", "normal_", "trunc_normal_"))
 _LOOKED_AT = 3
+_FEWEST_STEPS = 2
 _MOST_ALIVE = 500
 
 
@@ -53,6 +55,8 @@ class WhoTrains:
         """Identities of parameters that were copied from others, or loaded."""
         self._behind: dict[int, Mask] = {}
         """Per leaf of no optimizer: the leaves of optimizers that compute with what it gave."""
+        self._before: dict[int, Mask] = {}
+        """Per leaf of no optimizer: the leaves of optimizers whose output it computes with."""
         self._evaluated: Mask = 0
         self._copies: Mask = 0
         self._partly: dict[int, Mask] = {}
@@ -81,20 +85,27 @@ class WhoTrains:
         for leaf in free:
             wanted |= 1 << leaf.bit
         below: dict[Node, Mask] = {}
+        trained: dict[Node, Mask] = {}
         for node in sorted(nodes, key=number_of):
             mine: Mask = 0
             held: Mask = 0
+            direct: Mask = 0
+            earlier: Mask = 0
             for successor, _ in node.next_functions:
                 if successor is None:
                     continue
                 bit = self._bit_of(successor)
                 if bit is None:
                     mine |= below.get(successor, 0)
+                    earlier |= trained.get(successor, 0)
                 elif managed >> bit & 1:
                     held |= 1 << bit
                 else:
-                    mine |= 1 << bit
-            below[node] = mine
+                    direct |= 1 << bit
+            mine |= direct
+            below[node], trained[node] = mine, earlier | held
+            for leaf in self.shadow.leaves_in(direct & wanted) if earlier else ():
+                self._before[leaf.bit] = self._before.get(leaf.bit, 0) | earlier
             for leaf in self.shadow.leaves_in(mine & wanted) if held else ():
                 self._behind[leaf.bit] = self._behind.get(leaf.bit, 0) | held
 
@@ -182,7 +193,12 @@ class WhoTrains:
         )
 
     def _judge(self, left: list[Leaf], stepped: list[OptimizerRecord]) -> None:
-        idle = [record for record in stepped if not record.useful_steps and record.leaves]
+        # What never required grad is no leaf: an optimizer without one has only frozen parameters.
+        idle = [
+            record
+            for record in stepped
+            if not record.useful_steps and (record.leaves or record.steps >= _FEWEST_STEPS)
+        ]
         doubled = [
             record
             for number, record in enumerate(stepped)
@@ -203,7 +219,9 @@ class WhoTrains:
             lost = [
                 leaf
                 for leaf in fresh
-                if self._is_partly_trained(leaf, record) or self._is_before(leaf, record)
+                if self._is_partly_trained(leaf, record)
+                or self._is_before(leaf, record)
+                or self._is_fresh_after(leaf, record)
             ]
             if lost:
                 self._report(lost, record)
@@ -224,6 +242,16 @@ class WhoTrains:
         """Whether parameters of the optimizer compute with the output; a prompt is trained through what stays as it is."""
         mine = self._behind.get(leaf.bit, 0) & record.ever
         return any(each.is_parameter for each in self.shadow.leaves_in(mine))
+
+    def _is_fresh_after(self, leaf: Leaf, record: OptimizerRecord) -> bool:
+        """Whether a layer drawn at random in this run computes with the output of layers that were, and that are trained."""
+        mine = self._before.get(leaf.bit, 0) & record.ever
+        return self._is_drawn(leaf) and any(self._is_drawn(each) for each in self.shadow.leaves_in(mine))
+
+    def _is_drawn(self, leaf: Leaf) -> bool:
+        tensor = leaf.tensor()
+        writes = (self.log.writes_to(tensor) or ()) if tensor is not None and leaf.is_parameter else ()
+        return any(_bare(write.name) in _DRAWING for write in writes)
 
     def _report(self, leaves: list[Leaf], record: OptimizerRecord) -> None:
         place = place_of(record.made[0])
@@ -252,10 +280,11 @@ class WhoTrains:
             gains = self.training.gains[lost[0].bit]
             if gains.ever < 2:
                 continue
-            stack: Stack = self.training.step_after(gains.last) or record.made
-            place = place_of(stack[0])
-            message = f"no step moves {name_list(lost)}: `{text_of(place_of(record.made[0]), limit=40)}` is never stepped"
-            steps = step_at("made", "the optimizer that is never stepped", record.made)
+            place = place_of(record.made[0])
+            message = f"no step moves {name_list(lost)}: `{text_of(place, limit=40)}` is never stepped"
+            steps = step_at(
+                "needed", "this step does not move them", self.training.step_after(gains.last) or record.made
+            )
             evidence = {"parameters": [label(leaf) for leaf in lost][:20]}
             self.ledger.add(Fault("parameters-not-optimized", message, place, steps, "warning", evidence))
 

@@ -392,7 +392,7 @@ class Objects(FunctionObjects):
             return self.text_method(receiver, name, args, kwargs)
         if isinstance(receiver, Super):
             return self.nn.super_method(receiver, name, args, kwargs, node)
-        if isinstance(receiver, Array):
+        if isinstance(receiver, Array) and name != "backward":
             return self.autograd.array_method(receiver, name, args, kwargs, node)
         if isinstance(receiver, AbsentGrad):
             self.autograd.absent_grad_used(receiver, node)
@@ -407,7 +407,7 @@ class Objects(FunctionObjects):
         self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
         """Methods of numbers, iterators and functions."""
-        if isinstance(receiver, Number) and name == "backward" and receiver.cuts:
+        if isinstance(receiver, (Number, Array)) and name == "backward" and receiver.cuts:
             # Python refuses what a tensor without a graph would refuse, for the same reason.
             plain = Tensor(self.path.site(node), shape=())
             plain.cuts = receiver.cuts

@@ -6,8 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from gradsight.probe.standby import Standby
 from gradsight_dev.fuzz.campaign import prepare
 from gradsight_dev.fuzz.families import KINDS
+from gradsight_dev.fuzz.families.answers import Answer, by_check, by_run
 from gradsight_dev.fuzz.families.case import examine, written
 from gradsight_dev.fuzz.families.summary import Tally
 
@@ -20,14 +22,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"no kind is called so; there are: {', '.join(kind.name for kind in KINDS)}", file=sys.stderr)
         return 2
     prepare()
-    if options.program is not None:
-        _show(options.program)
-        return 0
-    tally = Tally()
-    for seed in range(options.seed, options.seed + options.count):
-        # Seeds belong to a kind, so that a program is the same whichever kinds were asked for.
-        own = seed * len(KINDS) + KINDS.index(kinds[seed % len(kinds)])
-        tally.add(examine(own))
+    tally, standby = Tally(), Standby()
+    answer = by_run(standby) if options.run else by_check
+    try:
+        if options.program is not None:
+            _show(options.program, answer)
+            return 0
+        for seed in range(options.seed, options.seed + options.count):
+            # Seeds belong to a kind, so that a program is the same whichever kinds were asked for.
+            tally.add(examine(seed * len(KINDS) + KINDS.index(kinds[seed % len(kinds)]), answer))
+    finally:
+        standby.drop()
     print("\n".join(tally.lines(verbose=options.verbose)))
     return 0 if tally.meets_bars else 1
 
@@ -42,20 +47,21 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--program", type=int, metavar="SEED", help="show one program and what is said about it"
     )
+    parser.add_argument("--run", action="store_true", help="ask runs of the programs instead of the engine")
     parser.add_argument(
         "-v", "--verbose", action="store_true", help="name every miss, alarm and discarded program"
     )
     return parser
 
 
-def _show(seed: int) -> None:
+def _show(seed: int, answer: Answer) -> None:
     kind, hazard, twin = written(seed)
     for version in (hazard, twin):
         for path, text in version.texts.items():
             print(f"# {path}")
             for number, line in enumerate(text.splitlines(), 1):
                 print(f"{number:4}{'!' if number in version.causes[path] else ' '} {line}")
-    case = examine(seed)
+    case = examine(seed, answer)
     print(f"\n{kind.family}: {kind.name}, expected {kind.effect}: {case.result} {case.detail}")
     for alarm in case.alarms:
         print(f"alarm: {alarm}")
