@@ -8,10 +8,11 @@ entry is then executed again with that choice changed.  Nothing is ever joined, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from gradsight.interp.lazy_imports import divide
 from gradsight.interp.library_places import place_for_user
@@ -189,6 +190,9 @@ class Deaf:
     def hear(self, fact: Fact) -> None:
         """Nothing is made of it."""
 
+    def let_go(self) -> None:
+        """There is nothing to let go of."""
+
     def finish(self) -> None:
         """There is nothing to look back at."""
 
@@ -269,6 +273,7 @@ class PathState:
         self.has_optional_arguments = self.leaves_out_optional = False
         """Whether the entry has arguments that default to None, and whether they are None on this path."""
         self.kept_alive: list[Any] = []
+        self.generators: WeakSet[Generator[Value, None, None]] = WeakSet()  # Those of the program.
         self.gaps: dict[tuple[str, Unit, int, GapKind], int] = {}
         self.asked: set[str] = set()
         """The global names that this path looked up."""

@@ -44,6 +44,7 @@ from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, make_receiver
+from gradsight.interp.paths.steady_numbers import steady
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.interp.paths.unused_defaults import Giving
 from gradsight.model.sites import Frame, Unit
@@ -105,6 +106,8 @@ class Explorer:
         """The entry that is explored: the unit it stands in, and its name; the script before any other."""
         self.wanted: dict[ast.AST, bool] = {}
         """Functions worth executing by themselves, and whether there was work left for it."""
+        self.over: list[Machine] = []
+        """Paths that were executed, but for those of the script, whose names are kept: what they made may not be mixed up."""
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
@@ -322,6 +325,7 @@ class Explorer:
             if context != "script":
                 machine.isolated = True
                 machine.entry.adopt(self.memory.modules)
+                self.over.append(machine)
             ways.paths += 1
             refused = raised = False
             try:
@@ -593,7 +597,11 @@ class Explorer:
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:
     """The records of all entries of a module; `memory` is what is kept for the next time."""
-    return Explorer(program, source.path, memory, units).run()
+    explorer = Explorer(program, source.path, memory, units)
+    records = explorer.run()
+    for machine in explorer.over:
+        machine.dissolve()
+    return records
 
 
 __all__ = ["Seq", "explore_module", "parse_text"]
