@@ -234,28 +234,24 @@ class PathState:
         self.covered: set[tuple[int, bool]] = set()
         self.budget = self.making_budget = budget
         """Syntax nodes that this path may cost, and those of them that may make the object it is about."""
-        self.unasked = 0
-        """Statements since it was asked whether anybody waits for the outcome."""
-        self.tries = 0
-        """How many `try` blocks, which may handle an error, are being executed."""
+        self.unasked = 0  # Statements since it was asked whether anybody waits for the outcome.
+        self.tries = 0  # How many `try` blocks, which may handle an error, are being executed.
         self.tick = 0
         self.grad_mode = True
-        self.inference = False
+        self.inference = self.autocast = False
         self.mode_site: Site | None = None
-        self.setting_names: dict[Unknown, str] = {}
-        """Under which names values were read from settings."""
+        self.setting_names: dict[Unknown, str] = {}  # Under which names values were read from settings.
         self.options: dict[str, Value] = {}  # What options of the command line are if nobody gives them.
         self.usual_ways: set[int] = set()  # Conditions that were decided as they are then.
-        self.autocast = False
         self.transforms: list[tuple[str, int]] = []
         """The functional transforms that are running, innermost last, each with the number of the newest object before it."""
         self.premises: dict[str, None] = {}
         """What this path takes unknown values for: whatever is concluded on it is assumed."""
-        self.unheard = False
-        """While an imported module is executed, nothing of it is claimed."""
+        self.unheard = False  # While an imported module is executed, nothing of it is claimed.
         self.frame: Frame = None  # type: ignore[assignment]
         self.context = "script"
         self.executed: set[ast.AST] = set()
+        self.entered: set[ast.AST] = set()  # Functions that were executed, be it in part.
         self.startable: list[Any] = []  # Objects of libraries that are started if nothing else does it.
         self.picked: list[Mapping] = []
         """Dicts of which an item was read under a key that is not known: any of the others may be meant."""
@@ -301,8 +297,7 @@ class PathState:
         self.gradient_ticks: dict[Tensor, int] = {}
         self.live_gradient_ticks: dict[Tensor, int] = {}
         self.cleared_ticks: dict[Tensor, int] = {}
-        self.last_inference = -1
-        """When a layer was last applied with grad mode off."""
+        self.last_inference = -1  # When a layer was last applied with grad mode off.
         self.graph_escaped = False
         """A tensor with a graph was given to code that is not known, which may have run its backward."""
         self.assuming = False

@@ -204,8 +204,7 @@ class Calls(Expressions):
         )
         callee.function = function
         callee.call_site = Site(node, frame)
-        callee.guards = frame.guards
-        callee.loops = frame.loops
+        callee.guards, callee.loops = frame.guards, frame.loops
         if frame.expecting and (frame.expecting == "specific" or is_argument(node, frame)):
             callee.expecting = frame.expecting
         callee.owner = function.owner
@@ -224,8 +223,7 @@ class Calls(Expressions):
             function.yields, function.nonlocals = yields(function), nonlocal_names(syntax)
         if function.yields:
             around = tuple(one for one in function.wrappers if self.wraps_resumes(one[0]))
-            flow = self.run_generator(callee, syntax.body, around)
-            self.path.generators.add(flow)
+            self.path.generators.add(flow := self.run_generator(callee, syntax.body, around))
             stream = Stream(flow, exact=True)
             if function.wraps_context:
                 made_by, catches = (function, args, kwargs), catches_at_yield(syntax)
