@@ -36,7 +36,7 @@ class Model(nn.Module):
         return x.sigmoid() * factor
 
     def left_open(self, x):
-        raise NotImplementedError
+        raise TypeError
 
     def forward(self, x):
         h = self.first(x)
@@ -107,8 +107,8 @@ def test_a_hazard_that_is_typed_is_found_through_all_that_execute_it() -> None:
     [
         ("self.cache = x\n", "self.first = x\n"),
         ("self.cache = x\n", "self.second.requires_grad_(False)\n"),
-        ("raise NotImplementedError", "return x"),
-        ("raise NotImplementedError", "spare = max(1, 2)\n        raise NotImplementedError"),
+        ("raise TypeError", "return x"),
+        ("raise TypeError", "spare = max(1, 2)\n        raise TypeError"),
         ("self.cache = x\n", "size = Outer(3)\n"),
         ("factor = 2", "deep = max(1, 2)\n        factor = deep"),
         ("def remember(self, x)", "def remember(self, x, size=3)"),

@@ -165,17 +165,15 @@ class _Plan:
         if len(old.body) != len(new.body):
             raise Different
         for one, other in zip(old.body, new.body):
-            done = [len(kept) for kept in (self.placed, self.behind, self.bodies, self.fresh, self.touched)]
-            lines = dict(self.lines)
+            kept: list[list[Any]] = [self.placed, self.behind, self.bodies, self.fresh, self.touched]
+            counts, lines = [len(some) for some in kept], dict(self.lines)
             try:
                 self.compare(one, other, None, None)
             except Different:
                 if not may_change_inside(one, other, old, self.bound()):
                     raise
-                for kept, count in zip(
-                    (self.placed, self.behind, self.bodies, self.fresh, self.touched), done
-                ):
-                    del kept[count:]
+                for some, count in zip(kept, counts):
+                    del some[count:]
                 self.lines = lines
                 self.replace(one, other)
 
