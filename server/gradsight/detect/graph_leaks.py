@@ -34,7 +34,6 @@ class GraphLeaks:
         self.totals: list[tuple[ast.AugAssign | ast.Assign, Site, Node, bool]] = []
         """Additions to a total: what the total is made of then, or, where the total is not known, what was added."""
         self.stored_graphs: list[tuple[Tensor, Site, int]] = []
-        self.adds_to_itself: dict[ast.Assign, bool] = {}
         """Assignments of the form `total = total + loss`, told by their text once."""
 
     def finish(self) -> None:
@@ -50,18 +49,18 @@ class GraphLeaks:
         if adds and self.path.frame.loops and not own:
             self.note_total(fact.statement, fact.operand, fact.result)
 
+    @staticmethod
+    def concerned_by(statement: ast.Assign) -> bool:
+        return isinstance(statement.value, (ast.BinOp, ast.IfExp)) and adds_to_target(statement)
+
     def on_assigned(self, fact: Assigned) -> None:
         node = fact.statement
-        if self.path.frame.loops and isinstance(node.value, (ast.BinOp, ast.IfExp)):
-            adds = self.adds_to_itself.get(node)
-            if adds is None:
-                adds = self.adds_to_itself[node] = adds_to_target(node)
-            if adds:
-                value = value_of_target(self.path, node.targets[0])
-                if adds_graph(value):
-                    self.note_total(node, value, value)
-                elif isinstance(value, Seq) and value.items:
-                    self.note_longer_list(value.items[-1], node)
+        if self.path.frame.loops:
+            value = value_of_target(self.path, node.targets[0])
+            if adds_graph(value):
+                self.note_total(node, value, value)
+            elif isinstance(value, Seq) and value.items:
+                self.note_longer_list(value.items[-1], node)
 
     def note_total(self, node: ast.AugAssign | ast.Assign, operand: Tensor, total: Any) -> None:
         known = isinstance(total, Tensor)

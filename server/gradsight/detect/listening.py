@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from gradsight.detect.applied_twice import AppliedTwice
@@ -63,7 +65,7 @@ from gradsight.detect.unused_terms import UnusedTerms
 from gradsight.detect.zero_features import ZeroFeatures
 from gradsight.detect.zero_terms import ZeroTerms
 from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
-from gradsight.model.trace import ANNOUNCED, Fact, Handler
+from gradsight.model.trace import ANNOUNCED, Assigned, Fact, Handler
 
 log = logging.getLogger(__name__)
 
@@ -146,9 +148,13 @@ class Detectors:
         """Who hears of a fact: the same on all paths, unless a detector has failed."""
 
     def hear(self, fact: Fact) -> None:
-        handlers = self.handlers.get(type(fact))
+        kind = type(fact)
+        handlers = self.handlers.get(kind)
         if handlers is None:
-            handlers = self.handlers[type(fact)] = self.handlers_of(type(fact))
+            handlers = self.handlers[kind] = self.handlers_of(kind)
+        if isinstance(fact, Assigned) and self.heard is HEARD:
+            # Most of what is executed are assignments, and the text of most of them concerns few detectors.
+            handlers = tuple([handlers[place] for place in concerned(fact.statement, handlers)])
         for handler in handlers:
             try:
                 handler(fact)
@@ -164,6 +170,10 @@ class Detectors:
             known = self.heard[kind] = heard_by(kind, [type(detector) for detector in listed])
         name, places = known
         return tuple([getattr(listed[place], name) for place in places])
+
+    def let_go(self) -> None:
+        for part in (*self.listed, self.claims, self):
+            part.__dict__.clear()
 
     def finish(self) -> None:
         looking_back = [detector for detector in self.listed if hasattr(detector, "finish")]
@@ -193,6 +203,20 @@ FINISHING = (
 )  # fmt: skip
 """Who looks back first: a step without a backward is not worth a word where something else was found.  The others follow."""
 PLACES = {kind: place for place, kind in enumerate(FINISHING)}
+
+
+CONCERNED = "detectors that it concerns"
+
+
+def concerned(statement: ast.Assign, handlers: Sequence[Handler]) -> tuple[int, ...]:
+    """Which of all that hear of assignments make something of one with this text; found out once for each text."""
+    known: tuple[int, ...] | None = statement.__dict__.get(CONCERNED)
+    if known is None:
+        detectors = [handler.__self__ for handler in handlers]  # type: ignore[attr-defined]
+        asked = [getattr(detector, "concerned_by", bool) for detector in detectors]
+        known = tuple([place for place, is_concerned in enumerate(asked) if is_concerned(statement)])
+        statement.__dict__[CONCERNED] = known
+    return known
 
 
 Hearing = tuple[str, tuple[int, ...]]

@@ -83,16 +83,16 @@ class LostUpdates:
             if target.id in held and len(held) > 1:
                 self.renaming = statement
 
+    @staticmethod
+    def concerned_by(statement: ast.Assign) -> bool:
+        return len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
+
     def on_assigned(self, fact: Assigned) -> None:
         statement = fact.statement
         target = statement.targets[0]
         is_renaming, self.renaming = self.renaming is statement, None
         is_step, self.step = self.step is statement.value, None
-        if (
-            not (self.moved or is_renaming or is_step)
-            or len(statement.targets) != 1
-            or not isinstance(target, ast.Name)
-        ):
+        if not (self.moved or is_renaming or is_step) or not isinstance(target, ast.Name):
             return
         frame = self.path.frame
         held = frame.namespace.get(target.id)

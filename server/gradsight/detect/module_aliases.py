@@ -52,6 +52,16 @@ class ModuleAliases:
         self.claims = claims
         self.aliases: list[ModuleAlias] = []
 
+    @staticmethod
+    def concerned_by(statement: ast.Assign) -> bool:
+        origin, first = statement.value, statement.targets[0]
+        if isinstance(origin, (ast.Name, ast.Attribute)):
+            # `self.size = config.size` is no second name.
+            return any(last_word(target) != last_word(origin) for target in statement.targets)
+        return isinstance(origin, ast.Call) or (
+            isinstance(origin, ast.Tuple) and isinstance(first, ast.Tuple)
+        )
+
     def on_assigned(self, fact: Assigned) -> None:
         origin, (first, *_) = fact.statement.value, fact.statement.targets
         how = "name"

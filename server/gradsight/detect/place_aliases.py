@@ -48,12 +48,15 @@ class PlaceAliases:
         self.claims = claims
         self.aliases: list[PlaceAlias] = []
 
+    @staticmethod
+    def concerned_by(statement: ast.Assign) -> bool:
+        is_one_name = len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
+        return is_one_name and isinstance(statement.value, (ast.Subscript, ast.Attribute))
+
     def on_assigned(self, fact: Assigned) -> None:
         statement = fact.statement
         target, origin = statement.targets[0], statement.value
-        if len(statement.targets) > 1 or not isinstance(target, ast.Name):
-            return
-        if not isinstance(origin, (ast.Subscript, ast.Attribute)):
+        if not isinstance(target, ast.Name):
             return
         tensor = self.path.frame.namespace.get(target.id)
         if type(tensor) is not Tensor or tensor.serial > fact.newest or tensor.snapshot:

@@ -37,19 +37,15 @@ class RecordedAverages:
         self.path = path
         self.claims = claims
         self.updates: dict[Any, list[tuple[Site, Tensor]]] = {}
-        self.makes_of_itself: dict[ast.Assign, bool] = {}
+
+    @staticmethod
+    def concerned_by(statement: ast.Assign) -> bool:
+        return isinstance(statement.value, (ast.BinOp, ast.Call)) and reads_its_target(statement)
 
     def on_assigned(self, fact: Assigned) -> None:
         node = fact.statement
-        if not self.path.grad_mode or not isinstance(node.value, (ast.BinOp, ast.Call)):
-            return
-        value = value_of_target(self.path, node.targets[0])
-        if not isinstance(value, Tensor):
-            return
-        makes = self.makes_of_itself.get(node)
-        if makes is None:
-            makes = self.makes_of_itself[node] = reads_its_target(node)
-        if makes:
+        value = value_of_target(self.path, node.targets[0]) if self.path.grad_mode else None
+        if isinstance(value, Tensor):
             self.note(value, self.path.site(node))
 
     def on_wrote(self, fact: Wrote) -> None:

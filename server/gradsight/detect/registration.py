@@ -30,6 +30,9 @@ REGISTERING = {"add_module", "register_module", "setattr", "__setattr__", "_modu
 """How a text can register what it keeps in a container."""
 
 
+Shared = Tensor | Layer | Instance
+
+
 class Registration:
     """Modules and parameters that a module does not know of."""
 
@@ -44,43 +47,39 @@ class Registration:
 
     def finish(self) -> None:
         told: set[int] = set()
+        in_classes: dict[ClassValue, list[tuple[str, Shared]]] = {}
         for module in self.path.modules_made:
             self.find_hidden(module)
-            self.find_in_class(module, told)
-            self.find_in_buffers(module, told)
+            if isinstance(module, Instance) and module.module is not None and not self.path.ended_early:
+                shared = in_classes.get(module.cls)
+                if shared is None:
+                    shared = in_classes[module.cls] = shared_by_class(module.cls)
+                if shared:
+                    self.find_in_class(module, shared, told)
+                if self.path.optimizers:
+                    self.find_in_buffers(module, told)
 
-    def find_in_class(self, module: Any, told: set[int]) -> None:
+    def find_in_class(self, module: Instance, shared: list[tuple[str, Shared]], told: set[int]) -> None:
         """A parameter or module in the body of a class: no instance registers it, and all of them share it."""
-        if not isinstance(module, Instance) or module.module is None or self.path.ended_early:
-            return
         registered = {id(tensor) for _, tensor in self.path.tensors_of(module, "parameter")}
         held = {tensor for optimizer in self.path.optimizers for tensor in self.path.ever_held_by(optimizer)}
-        for cls in module.cls.lineage():
-            if not isinstance(cls, ClassValue) or (cls.unit is not None and cls.unit.library):
+        for name, value in shared:
+            own = (
+                [value]
+                if isinstance(value, Tensor)
+                else [tensor for _, tensor in self.path.tensors_of(value, "parameter")]
+            )
+            filled = [one for one in own if one in self.ledger.records and id(one) not in registered]
+            if not filled or held.intersection(own) or id(value) in told or value.site is None:
                 continue
-            for name, value in cls.namespace.items():
-                inner = value if isinstance(value, Tensor) else None
-                own = (
-                    [tensor for _, tensor in self.path.tensors_of(value, "parameter")]
-                    if isinstance(value, (Layer, Instance)) and value.module is not None
-                    else [inner]
-                    if inner is not None and inner.is_parameter
-                    else []
-                )
-                filled = [one for one in own if one in self.ledger.records and id(one) not in registered]
-                site = value.site if isinstance(value, (Tensor, Layer, Instance)) else None
-                if not filled or held.intersection(own) or id(value) in told or site is None:
-                    continue
-                told.add(id(value))
-                self.claims.explained.update(own)
-                self.claims.add(
-                    "not-registered", site, [], name=name, container="class", what=word_for(value, value)
-                )
+            told.add(id(value))
+            self.claims.explained.update(own)
+            self.claims.add(
+                "not-registered", value.site, [], name=name, container="class", what=word_for(value, value)
+            )
 
-    def find_in_buffers(self, module: Any, told: set[int]) -> None:
+    def find_in_buffers(self, module: Instance, told: set[int]) -> None:
         """`register_buffer("mu", nn.Parameter(…))`: a buffer is no parameter, whatever it is made of."""
-        if not isinstance(module, Instance) or module.module is None or self.path.ended_early:
-            return
         held = {tensor for optimizer in self.path.optimizers for tensor in self.path.ever_held_by(optimizer)}
         for name, tensor in self.path.tensors_of(module, "buffer"):
             if tensor.is_parameter and tensor in self.ledger.records and tensor not in held:
@@ -251,6 +250,18 @@ class Registration:
 
     def on_attribute_set(self, fact: AttributeSet) -> None:
         self.attribute_sites[(id(fact.owner), fact.name)] = self.path.site(fact.node)
+
+
+def shared_by_class(cls: ClassValue) -> list[tuple[str, Shared]]:
+    """The parameters and modules that the bodies of a class and its ancestors hold."""
+    return [
+        (name, value)
+        for one in cls.lineage()
+        if isinstance(one, ClassValue) and not (one.unit is not None and one.unit.library)
+        for name, value in one.namespace.items()
+        if (isinstance(value, Tensor) and value.is_parameter)
+        or (isinstance(value, (Layer, Instance)) and value.module is not None)
+    ]
 
 
 def word_for(found: Any, container: Any) -> str:

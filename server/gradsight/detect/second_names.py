@@ -79,10 +79,12 @@ class SecondNames:
         self.claims = claims
         self.same_tensor: list[SharedNames] = []
 
+    @staticmethod
+    def concerned_by(statement: ast.Assign) -> bool:
+        return sum(isinstance(one, ast.Name) for one in (statement.value, *statement.targets)) > 1
+
     def on_assigned(self, fact: Assigned) -> None:
-        node = fact.statement
-        if isinstance(node.value, ast.Name) or len(node.targets) > 1:
-            self.note_names(node)
+        self.note_names(fact.statement)
 
     def note_names(self, node: ast.Assign) -> None:
         """`a = b` and `a = b = value`: two names for one tensor."""

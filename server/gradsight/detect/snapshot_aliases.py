@@ -50,12 +50,15 @@ class SnapshotAliases:
         self.twins: dict[int, set[Any]] = {}
         """Containers that were made with one tensor at several places: the keys through which it was written."""
 
+    @staticmethod
+    def concerned_by(statement: ast.Assign) -> bool:
+        return isinstance(statement.value, KEEPING)
+
     def on_assigned(self, fact: Assigned) -> None:
         node = fact.statement
-        if isinstance(node.value, KEEPING):
-            for target in node.targets:
-                for place in target.elts if isinstance(target, ast.Tuple) else (target,):
-                    self.note_keep(place, node, fact.newest)
+        for target in node.targets:
+            for place in target.elts if isinstance(target, ast.Tuple) else (target,):
+                self.note_keep(place, node, fact.newest)
 
     def note_keep(self, target: ast.expr, node: ast.Assign, before: int) -> None:
         """A target of an assignment got a tensor whose memory is older than the assignment, or a container of such."""

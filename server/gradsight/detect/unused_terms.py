@@ -45,10 +45,20 @@ class UnusedTerms:
         self.read: set[Any] = set()
         """Places whose name was read on this path after all."""
 
+    @staticmethod
+    def concerned_by(statement: ast.Assign) -> bool:
+        target = statement.targets[0]
+        is_one_name = len(statement.targets) == 1 and isinstance(target, ast.Name)
+        return (
+            is_one_name
+            and not target.id.startswith("_")  # type: ignore[attr-defined]
+            and isinstance(statement.value, (ast.Call, ast.BinOp))
+        )
+
     def on_assigned(self, fact: Assigned) -> None:
         statement = fact.statement
         target = statement.targets[0]
-        if len(statement.targets) != 1 or not isinstance(target, ast.Name) or target.id.startswith("_"):
+        if not isinstance(target, ast.Name):
             return
         frame = self.path.frame
         value = frame.namespace.get(target.id)
@@ -56,7 +66,7 @@ class UnusedTerms:
             return
         if value.needs_grad() is not True or frame.unit.library or len(self.terms) > MOST_TERMS:
             return
-        if not isinstance(statement.value, (ast.Call, ast.BinOp)) or is_read_in(frame, target.id):
+        if is_read_in(frame, target.id):
             return
         self.terms[value.node] = UnusedTerm(target.id, value, value.node, self.path.site(statement))
         if frame.function is None:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from gradsight.interp.visible_text import may_change_inside
 from gradsight.model.report import GapKind
 from gradsight.model.sites import Unit
 from gradsight.model.values import Value
@@ -35,14 +36,18 @@ class Different(Exception):
 class Grafted:
     """A unit that took over an edited text, and where its lines went."""
 
-    __slots__ = ("begin", "delta", "lines", "stop", "unit")
+    __slots__ = ("begin", "changed", "delta", "lines", "stop", "unit")
 
-    def __init__(self, unit: Unit, begin: int, stop: int, delta: int, lines: Lines) -> None:
+    def __init__(
+        self, unit: Unit, begin: int, stop: int, delta: int, lines: Lines, changed: frozenset[ast.AST]
+    ) -> None:
         self.unit = unit
         self.begin = begin
         self.stop = stop
         self.delta = delta
         self.lines = lines
+        self.changed = changed
+        """Methods that do something else now, of which nobody else can tell."""
 
     def moved(self, line: int) -> int:
         """Where a line with a node on it is now; lines count as the nodes of the unit count them."""
@@ -51,12 +56,15 @@ class Grafted:
         return line + self.delta if line >= self.stop else self.lines.get(line, line)
 
 
-def graft(old: Unit, new: Unit) -> Grafted | None:
-    """Make the old unit the new one, if they do the same; None if they do not, and nothing has changed then."""
+def graft(old: Unit, new: Unit, bound: Callable[[], frozenset[str]]) -> Grafted | None:
+    """Make the old unit the new one, if they do the same; None if they do not, and nothing has changed then.
+
+    Methods may do something else as long as others see the same of them.  `bound`: the names that the file binds.
+    """
     if len(old.tree) != 1 or len(new.tree) != 1 or not isinstance(old.tree[0], DEFINITIONS):
         return None
     try:
-        plan = _Plan(old, new)
+        plan = _Plan(old, new, bound)
         plan.compare_bodies(old.tree, new.tree, None, None)
     except Different:
         return None
@@ -64,13 +72,16 @@ def graft(old: Unit, new: Unit) -> Grafted | None:
     old.text, old.height, old.lines = new.text, new.height, None
     old.repaired = new.repaired
     old.offset = new.start - old.first
-    return Grafted(old, plan.begin, plan.stop, plan.delta, plan.lines)
+    changed = frozenset(method for method, _ in plan.replaced)
+    return Grafted(old, plan.begin, plan.stop, plan.delta, plan.lines, changed)
 
 
 class _Plan:
     """What is to be done to the old tree, found out before anything is done."""
 
-    def __init__(self, old: Unit, new: Unit) -> None:
+    def __init__(self, old: Unit, new: Unit, bound: Callable[[], frozenset[str]]) -> None:
+        self.bound = bound
+        self.replaced: list[tuple[ast.AST, ast.AST]] = []
         before, after = old.text.split("\n"), new.text.split("\n")
         same = _common(before, after, min(len(before), len(after)))
         alike = _common(before[::-1], after[::-1], min(len(before), len(after)) - same)
@@ -127,6 +138,9 @@ class _Plan:
                 return
         if isinstance(old, FUNCTIONS) and was is None:
             was, now = names_in(old), names_in(new)
+        if isinstance(old, ast.ClassDef) and isinstance(new, ast.ClassDef) and was is None:
+            self.compare_class(old, new)
+            return
         self.touched.append(old)
         self.place(old, new)
         for name in old._fields:
@@ -140,6 +154,42 @@ class _Plan:
                     self.compare(one, other, was, now)
             else:
                 self.compare_bodies(here, there, was, now)
+
+    def compare_class(self, old: ast.ClassDef, new: ast.ClassDef) -> None:
+        """Two classes: a method of them may have another body."""
+        self.touched.append(old)
+        self.place(old, new)
+        for name in old._fields:
+            if name != "body":
+                self.compare_values(getattr(old, name, None), getattr(new, name, None))
+        if len(old.body) != len(new.body):
+            raise Different
+        for one, other in zip(old.body, new.body):
+            kept: list[list[Any]] = [self.placed, self.behind, self.bodies, self.fresh, self.touched]
+            counts, lines = [len(some) for some in kept], dict(self.lines)
+            try:
+                self.compare(one, other, None, None)
+            except Different:
+                if not may_change_inside(one, other, old, self.bound()):
+                    raise
+                for some, count in zip(kept, counts):
+                    del some[count:]
+                self.lines = lines
+                self.replace(one, other)
+
+    def replace(self, old: ast.AST, new: ast.AST) -> None:
+        """A method that is called in the same way, with another body."""
+        if type(old) is not type(new):
+            raise Different
+        self.touched.append(old)
+        self.place(old, new)
+        for name in old._fields:
+            if name != "body":
+                self.compare_values(getattr(old, name, None), getattr(new, name, None))
+        body: Body = new.body  # type: ignore[attr-defined]
+        self.fresh += body
+        self.bodies.append((old.body, body))  # type: ignore[attr-defined]
+        self.replaced.append((old, new))
 
     def compare_values(self, old: Value, new: Value) -> None:
         """Two expressions, or whatever else a statement has besides its blocks."""

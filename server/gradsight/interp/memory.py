@@ -11,6 +11,7 @@ from typing import Any
 
 from gradsight.interp.idle_edits import Grafted, remap
 from gradsight.interp.syntax import remembered, set_on_self
+from gradsight.interp.visible_text import names_bound
 from gradsight.model.events import Event
 from gradsight.model.report import Coverage, GapKind
 from gradsight.model.sites import Unit
@@ -22,13 +23,19 @@ Gaps = dict[tuple[str, Unit, int, GapKind], int]
 class Record:
     """The outcome of one entry."""
 
-    __slots__ = ("asked", "cards", "events", "executed", "gaps", "given", "spent", "unfinished", "units")
+    __slots__ = (
+        "asked", "cards", "context", "entered", "events", "executed", "gaps", "given", "spent", "unfinished", "units",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.asked: set[str] = set()
         self.executed: set[ast.AST] = set()
         self.gaps: Gaps = {}
+        self.entered: set[ast.AST] = set()
+        """Every function that was executed, be it in part."""
+        self.context = ""
+        """What its results were taken for."""
         self.unfinished: set[ast.AST] = set()
         """The functions that were running when the budget was spent."""
         self.given = 0
@@ -39,9 +46,9 @@ class Record:
         self.cards: Any = None
         """What was seen of tensor names, once somebody has asked."""
 
-    def is_same_within(self, budget: int) -> bool:
+    def is_same_within(self, budget: int, context: str) -> bool:
         """Whether the entry does the same with this budget: the one it had, or one that lasts as that one did."""
-        return budget == self.given or self.spent < min(budget, self.given)
+        return context == self.context and (budget == self.given or self.spent < min(budget, self.given))
 
 
 class Memory:
@@ -65,7 +72,14 @@ class Memory:
         """Workspace modules that the last execution of the script imported."""
 
     def take_over(self, grafts: list[Grafted]) -> None:
-        """Units took over an edited text without doing anything else than before: what is known of them holds."""
+        """Units took over an edited text: what is known of them holds, but for what executed a method that does something else."""
+        changed = {method for graft in grafts for method in graft.changed}
+        if changed:
+            self.records = {
+                key: record for key, record in self.records.items() if record.entered.isdisjoint(changed)
+            }
+            if self.script is not None and not self.script.entered.isdisjoint(changed):
+                self.script = None
         units = {graft.unit for graft in grafts}
         for record in [*self.records.values(), *([self.script] if self.script is not None else [])]:
             if any(unit in units for _, unit, _, _ in record.gaps):
@@ -78,34 +92,6 @@ COARSEST_LINES = 8
 STEADY_BITS = 4
 """Numbers of one length in bits are rounded to eight."""
 CLASS_BRINGING = (ast.ClassDef, ast.Import, ast.ImportFrom, ast.If, ast.Try)
-
-
-def names_bound(unit: Unit) -> frozenset[str]:
-    """The global names that executing a unit can bind."""
-    if unit.binds is None:
-        found: set[str] = set()
-        for statement in unit.tree:
-            _gather(statement, found)
-        unit.binds = frozenset(found)
-    return unit.binds
-
-
-def _gather(node: ast.AST, found: set[str]) -> None:
-    # Long sums and chains of calls are deep: there is no recursion.
-    todo = [node]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, (ast.Import, ast.ImportFrom)):
-            found.update((alias.asname or alias.name.partition(".")[0]) for alias in node.names)
-        elif isinstance(node, ast.Name):
-            if isinstance(node.ctx, ast.Store):
-                found.add(node.id)
-        else:
-            if isinstance(node, (ast.MatchAs, ast.MatchStar)) and node.name:
-                found.add(node.name)
-            todo.extend(ast.iter_child_nodes(node))
 
 
 def only_defines(unit: Unit) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from gradsight.interp.idle_edits import Grafted, graft
+from gradsight.interp.visible_text import names_bound
 from gradsight.model.report import SyntaxProblem
 from gradsight.model.sites import Unit
 from gradsight.model.source import Span
@@ -118,7 +119,7 @@ def reparse(path: str, text: str, old_text: str, old_units: list[Unit], window: 
         return _reparse_broken(path, text, head, tail, shift, middle, gone)
     for unit in tail:
         unit.offset += shift
-    units, grafts = _same_units(_units_of(path, middle, tree), gone)
+    units, grafts = _same_units(_units_of(path, middle, tree), gone, [*head, *tail])
     return Parsed([*head, *units, *tail], [], grafts=grafts)
 
 
@@ -150,7 +151,7 @@ def _reparse_broken(
     loose = [*head[len(kept) :], *gone, *tail[: len(tail) - len(moved)]]
     for unit in moved:
         unit.offset += shift
-    units, grafts = _same_units(units, loose)
+    units, grafts = _same_units(units, loose, [*kept, *moved])
     return Parsed([*kept, *units, *moved], inside.problems, inside.window, grafts)
 
 
@@ -313,13 +314,16 @@ def _end_of(text: str, line: int, known: int, place: int) -> int:
     return end if end >= 0 else len(text)
 
 
-def _same_units(fresh: list[Unit], old_units: list[Unit]) -> tuple[list[Unit], list[Grafted]]:
-    """Fresh units, those of them replaced by old ones that have the same text, or do the same."""
+def _same_units(
+    fresh: list[Unit], old_units: list[Unit], others: list[Unit]
+) -> tuple[list[Unit], list[Grafted]]:
+    """Fresh units, those of them replaced by old ones that have the same text, or do the same; `others` were not edited."""
     units, left = _same_texts(fresh, old_units)
     new = [unit for unit in fresh if unit in units]
     if len(new) != 1 or len(left) != 1:
         return units, []
-    grafted = graft(left[0], new[0])
+    around = [*others, *(unit for unit in units if unit is not new[0]), left[0]]
+    grafted = graft(left[0], new[0], lambda: frozenset().union(*map(names_bound, around)))
     if grafted is None:
         return units, []
     return [left[0] if unit is new[0] else unit for unit in units], [grafted]

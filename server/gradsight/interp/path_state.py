@@ -8,10 +8,11 @@ entry is then executed again with that choice changed.  Nothing is ever joined, 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol
+from weakref import WeakSet
 
 from gradsight.interp.lazy_imports import divide
 from gradsight.interp.library_places import place_for_user
@@ -189,6 +190,9 @@ class Deaf:
     def hear(self, fact: Fact) -> None:
         """Nothing is made of it."""
 
+    def let_go(self) -> None:
+        """There is nothing to let go of."""
+
     def finish(self) -> None:
         """There is nothing to look back at."""
 
@@ -230,28 +234,24 @@ class PathState:
         self.covered: set[tuple[int, bool]] = set()
         self.budget = self.making_budget = budget
         """Syntax nodes that this path may cost, and those of them that may make the object it is about."""
-        self.unasked = 0
-        """Statements since it was asked whether anybody waits for the outcome."""
-        self.tries = 0
-        """How many `try` blocks, which may handle an error, are being executed."""
+        self.unasked = 0  # Statements since it was asked whether anybody waits for the outcome.
+        self.tries = 0  # How many `try` blocks, which may handle an error, are being executed.
         self.tick = 0
         self.grad_mode = True
-        self.inference = False
+        self.inference = self.autocast = False
         self.mode_site: Site | None = None
-        self.setting_names: dict[Unknown, str] = {}
-        """Under which names values were read from settings."""
+        self.setting_names: dict[Unknown, str] = {}  # Under which names values were read from settings.
         self.options: dict[str, Value] = {}  # What options of the command line are if nobody gives them.
         self.usual_ways: set[int] = set()  # Conditions that were decided as they are then.
-        self.autocast = False
         self.transforms: list[tuple[str, int]] = []
         """The functional transforms that are running, innermost last, each with the number of the newest object before it."""
         self.premises: dict[str, None] = {}
         """What this path takes unknown values for: whatever is concluded on it is assumed."""
-        self.unheard = False
-        """While an imported module is executed, nothing of it is claimed."""
+        self.unheard = False  # While an imported module is executed, nothing of it is claimed.
         self.frame: Frame = None  # type: ignore[assignment]
         self.context = "script"
         self.executed: set[ast.AST] = set()
+        self.entered: set[ast.AST] = set()  # Functions that were executed, be it in part.
         self.startable: list[Any] = []  # Objects of libraries that are started if nothing else does it.
         self.picked: list[Mapping] = []
         """Dicts of which an item was read under a key that is not known: any of the others may be meant."""
@@ -269,6 +269,7 @@ class PathState:
         self.has_optional_arguments = self.leaves_out_optional = False
         """Whether the entry has arguments that default to None, and whether they are None on this path."""
         self.kept_alive: list[Any] = []
+        self.generators: WeakSet[Generator[Value, None, None]] = WeakSet()  # Those of the program.
         self.gaps: dict[tuple[str, Unit, int, GapKind], int] = {}
         self.asked: set[str] = set()
         """The global names that this path looked up."""
@@ -296,8 +297,7 @@ class PathState:
         self.gradient_ticks: dict[Tensor, int] = {}
         self.live_gradient_ticks: dict[Tensor, int] = {}
         self.cleared_ticks: dict[Tensor, int] = {}
-        self.last_inference = -1
-        """When a layer was last applied with grad mode off."""
+        self.last_inference = -1  # When a layer was last applied with grad mode off.
         self.graph_escaped = False
         """A tensor with a graph was given to code that is not known, which may have run its backward."""
         self.assuming = False

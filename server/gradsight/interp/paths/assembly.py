@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Hashable, Iterable
+from contextlib import suppress
 
 from gradsight.interp.path_state import PathState, Program
 from gradsight.interp.paths.distant_calls import DistantCalls
@@ -126,3 +127,17 @@ class Machine(PathState):
     def finish(self) -> None:
         """The path is over: look back at the whole of it."""
         self.entry.finish()
+
+    def dissolve(self) -> None:
+        """Nobody looks at the path any more: what holds each other lets go, so that nothing has to look for such rings."""
+        for generator in list(self.generators):
+            # One that is left before its end comes to an end when nobody has it any more, and needs the others for it.
+            with suppress(Exception):
+                generator.close()
+        for module in self.modules_made:
+            # Its layers were made in the frame of its `__init__`, which holds it.
+            module.attributes.clear()
+        self.listener.let_go()
+        floors = (self.loops, self.language, self.objects, self.facts, self.autograd, self.nn, self.libraries)
+        for part in (*floors, self.entry, self):
+            part.__dict__.clear()

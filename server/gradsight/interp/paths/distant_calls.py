@@ -9,7 +9,7 @@ arms that were chosen for conditions nobody knows: another arm would have return
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
@@ -80,6 +80,7 @@ class DistantCalls(LateSettings):
         path = self.path
         caller, home = path.frame.unit.path, path.module.path
         target = function.defined().unit
+        path.entered.add(function.node)
         if function.decorates is not None and target.path == home != function.unit.path:
             return self.through_decorator(function, function.decorates, args, kwargs, node)
         if target.path != home and args and isinstance(args[0], DESCRIBED):
@@ -134,7 +135,7 @@ class DistantCalls(LateSettings):
 
     def run_generator(
         self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()
-    ) -> Iterator[Value]:
+    ) -> Generator[Value, None, None]:
         """The values of a generator; one of another file that costs too much gives what is not known instead."""
         path = self.path
         home, flow = path.module.path, super().run_generator(frame, body, around)

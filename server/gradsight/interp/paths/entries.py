@@ -13,8 +13,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
-from gradsight.interp.memory import Memory, Record, binders_of, names_bound, only_defines, rests_on, steady
-from gradsight.interp.parsing import parse_text
+from gradsight.interp.memory import Memory, Record, binders_of, only_defines, rests_on, steady
 from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.paths.arguments import further_arguments, given_to_constructor, unknown_argument
 from gradsight.interp.paths.assembly import Machine
@@ -46,18 +45,11 @@ from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.interp.paths.unused_defaults import Giving
+from gradsight.interp.visible_text import names_bound
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
 from gradsight.model.trace import MethodReturned
-from gradsight.model.values import (
-    ClassValue,
-    Function,
-    Instance,
-    PythonModule,
-    Scope,
-    Seq,
-    Value,
-)
+from gradsight.model.values import ClassValue, Function, Instance, PythonModule, Scope, Value
 
 SCRIPT_BUDGET = 40_000
 SHARED_BUDGET = 12_000
@@ -105,6 +97,8 @@ class Explorer:
         """The entry that is explored: the unit it stands in, and its name; the script before any other."""
         self.wanted: dict[ast.AST, bool] = {}
         """Functions worth executing by themselves, and whether there was work left for it."""
+        self.over: list[Machine] = []
+        """Paths that were executed, but for those of the script, whose names are kept: what they made may not be mixed up."""
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
@@ -301,12 +295,11 @@ class Explorer:
         context: str = "script",
     ) -> None:
         """Run one entry along its paths."""
-        record.given = given = budget
+        record.context, record.given, given = context, budget, budget
         ways = Itinerary(most_paths, "" if context in ("script", "driver") else self.path)
         together = self.program.audience.gather()
         plan: PathPlan | None = PathPlan([])
-        detours = 0
-        has_optional = False
+        detours, has_optional = 0, False
         """Whether arguments may be left out: the second path is the one without them."""
         module = PythonModule("__main__", self.path)
         while budget > 0 and plan is not None:
@@ -322,6 +315,7 @@ class Explorer:
             if context != "script":
                 machine.isolated = True
                 machine.entry.adopt(self.memory.modules)
+                self.over.append(machine)
             ways.paths += 1
             refused = raised = False
             try:
@@ -343,6 +337,7 @@ class Explorer:
             self.path_ended(machine)
             budget = machine.budget
             record.executed |= machine.executed
+            record.entered |= machine.entered
             record.asked |= machine.asked
             if ways.paths == 1:
                 record.gaps = machine.gaps
@@ -505,7 +500,7 @@ class Explorer:
     ) -> None:
         """Execute one entry, or take what is remembered of it."""
         known = previous.get(key)
-        if known is not None and known.is_same_within(budget) and self.rests_unchanged(known):
+        if known is not None and known.is_same_within(budget, context) and self.rests_unchanged(known):
             record = known
         else:
             record = Record()
@@ -593,7 +588,8 @@ class Explorer:
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:
     """The records of all entries of a module; `memory` is what is kept for the next time."""
-    return Explorer(program, source.path, memory, units).run()
-
-
-__all__ = ["Seq", "explore_module", "parse_text"]
+    explorer = Explorer(program, source.path, memory, units)
+    records = explorer.run()
+    for machine in explorer.over:
+        machine.dissolve()
+    return records

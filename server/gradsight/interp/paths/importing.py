@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from gradsight.interp.memory import names_bound
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.private_copies import CHANGEABLE, Memo, private_copy, states_of
 from gradsight.interp.paths.shared_modules import OURS, Execution, SharedModules, is_broken, put, value_of
 from gradsight.interp.paths.unit_runner import UnitRunner
 from gradsight.interp.shared_names import is_shared
+from gradsight.interp.visible_text import names_bound
 from gradsight.model.sites import Unit
 from gradsight.model.source import Source
 from gradsight.model.values import (

@@ -153,6 +153,9 @@ class NameObserver:
     def finish(self) -> None:
         """What was seen is asked for by whoever had the path executed."""
 
+    def let_go(self) -> None:
+        """What was seen refers to the path."""
+
     # -- names and calls ---------------------------------------------------------------------------------------------
 
     def on_name_seen(self, fact: NameSeen) -> None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gradsight.interp.memory import Gaps, names_bound
+from gradsight.interp.memory import Gaps
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.path_state import PathEnded, PathState, Program, RaisedError
 from gradsight.interp.paths.private_copies import State, enclose, is_as_before, restore
+from gradsight.interp.visible_text import names_bound
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
 from gradsight.model.values import MISSING, ClassValue, Function, Names, Pending, PythonModule, Scope, Value

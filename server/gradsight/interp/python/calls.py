@@ -7,7 +7,7 @@ Calls are inlined, so that what a callee does to its arguments is seen.  A funct
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 from gradsight.interp.library_places import DRIVER, note_answer
@@ -204,8 +204,7 @@ class Calls(Expressions):
         )
         callee.function = function
         callee.call_site = Site(node, frame)
-        callee.guards = frame.guards
-        callee.loops = frame.loops
+        callee.guards, callee.loops = frame.guards, frame.loops
         if frame.expecting and (frame.expecting == "specific" or is_argument(node, frame)):
             callee.expecting = frame.expecting
         callee.owner = function.owner
@@ -224,7 +223,8 @@ class Calls(Expressions):
             function.yields, function.nonlocals = yields(function), nonlocal_names(syntax)
         if function.yields:
             around = tuple(one for one in function.wrappers if self.wraps_resumes(one[0]))
-            stream = Stream(self.run_generator(callee, syntax.body, around), exact=True)
+            self.path.generators.add(flow := self.run_generator(callee, syntax.body, around))
+            stream = Stream(flow, exact=True)
             if function.wraps_context:
                 made_by, catches = (function, args, kwargs), catches_at_yield(syntax)
                 return GeneratorContext(function.name, self.path.site(node), stream, catches, made_by)
@@ -250,7 +250,7 @@ class Calls(Expressions):
 
     def run_generator(
         self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()
-    ) -> Iterator[Value]:
+    ) -> Generator[Value, None, None]:
         """The values a generator function yields; its frame, and the modes around it, run only while it is asked."""
         flow = self.block(body)
         while True:

@@ -147,6 +147,9 @@ class Listener(Protocol):
     def finish(self) -> None:
         """The path is over."""
 
+    def let_go(self) -> None:
+        """Nobody looks at the path any more."""
+
 
 __all__ = [
     "AbsentGradUsed",
