@@ -34,7 +34,6 @@ class GraphLeaks:
         self.totals: list[tuple[ast.AugAssign | ast.Assign, Site, Node, bool]] = []
         """Additions to a total: what the total is made of then, or, where the total is not known, what was added."""
         self.stored_graphs: list[tuple[Tensor, Site, int]] = []
-        """Assignments of the form `total = total + loss`, told by their text once."""
 
     def finish(self) -> None:
         self.conclude_totals()
