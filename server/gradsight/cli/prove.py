@@ -9,28 +9,23 @@ import os
 import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
-from gradsight.analysis import Analyser
 from gradsight.cli import probe_arguments
-from gradsight.cli.documents import Documents
 from gradsight.cli.fix_json import FixBook
+from gradsight.cli.opened import Opened, open_file
 from gradsight.cli.progress import TerminalLine
 from gradsight.cli.report_json import as_json
 from gradsight.cli.report_text import put
-from gradsight.cli.shell import CLEAN, FINDINGS, complain, fail
+from gradsight.cli.shell import CLEAN, FINDINGS, fail
 from gradsight.model.finding import Finding
-from gradsight.model.report import Report
-from gradsight.model.source import Source
-from gradsight.ops.cache import measured_facts
 from gradsight.probe.document import document_of
 from gradsight.probe.outcome import CouldNotRun, Outcome, Progress
 from gradsight.probe.request import ProbeRequest
 from gradsight.rules import rule_of
 from gradsight.session.evidence import Verdict, told
 from gradsight.session.fault_text import torchs_words
-from gradsight.session.files import Files
 from gradsight.session.finding_text import Run as TextRun
 from gradsight.session.finding_text import lay_out
 from gradsight.session.probe_options import ProbeOptions
@@ -79,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
     data = read_bytes(os.path.abspath(name))
     if isinstance(data, Unreadable):
         return fail(f"{name}: {data.reason}")
-    opened = _open(os.path.abspath(name))
+    opened = open_file(os.path.abspath(name))
     if opened is None:
         return fail(f"{name}: not Python that can be read")
     chosen = findings_on(opened.findings, line) if line is not None else list(opened.findings)
@@ -105,45 +100,12 @@ def run(args: argparse.Namespace) -> int:
     return FINDINGS if any(_is_fault(proof) for proof in proofs) else CLEAN
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """A file with what is found in it, and how a changed text of it is analysed."""
-
-    source: Source
-    findings: tuple[Finding, ...]
-    check: Callable[[Source], Report]
-    documents: Documents
-
-
 def _place_of(word: str) -> tuple[str, int | None]:
     """The file and the line that are meant; a file whose name looks like a place is a file."""
     found = _PLACE.fullmatch(word)
     if found is None or os.path.exists(word):
         return word, None
     return found["file"], int(found["line"])
-
-
-def _open(path: str) -> Opened | None:
-    files = Files()
-    configuration = files.configuration_for(path)
-    for text in configuration.complaints:
-        complain(text)
-    settings = replace(configuration.settings, facts=measured_facts())
-    documents = Documents(settings={path: settings})
-    source = documents.source(path)
-    if source is None:
-        return None
-    analyser, finder = Analyser(), files.finder_for(path)
-
-    def check(changed: Source) -> Report:
-        return analyser.analyze(changed, settings, finder)
-
-    findings = tuple(
-        each
-        for each in check(source).findings
-        if each.path == path and (settings.hints or each.severity != "hint")
-    )
-    return Opened(source, findings, check, documents)
 
 
 def _options(args: argparse.Namespace) -> ProbeOptions:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gradsight.cli import probe_arguments
 from gradsight.cli.progress import TerminalLine
+from gradsight.cli.run_predictions import with_predictions
 from gradsight.cli.run_sarif import sarif_of
 from gradsight.cli.shell import fail
 from gradsight.probe import deep, host, ranks
@@ -67,6 +68,8 @@ def run(args: argparse.Namespace) -> int:
     outcome = _execute(request, args)
     texts = {"<string>": request.code} if request.code is not None else {}
     document = with_remedies(document_of(outcome), texts)
+    if not (args.fast or args.fake or args.nproc):
+        document = with_predictions(document, outcome, request.script)
     if isinstance(outcome, CouldNotRun) and outcome.detail == "torch":
         document["notes"].append(f"it was tried in {request.python}: --python names another interpreter")
     if args.graph is not None:

@@ -169,7 +169,7 @@ NOT_TENSORS = frozenset(
     "descending training is_causal non_blocking num_layers shape sizes repeats shifts k length num_classes num_samples "
     "correction stable sparse_grad scale_factor padding upscale_factor downscale_factor n_fft hop_length win_length center".split()
 )
-"""Parameters at which no operator of torch takes a tensor: what is given there brings no graph, whatever it is."""
+"""Parameters at which no operator of torch takes a tensor but of integers: what is given there brings no graph, whatever it is."""
 
 
 OF_WHOLE_NUMBERS = frozenset({"index", "mask", "condition"})

@@ -73,6 +73,13 @@ def _remarks(
     told = fault["evidence"].get("torch")
     if told and says_torch:
         yield torchs_words(str(told))
+    if fault["evidence"].get("predicted"):
+        went = (
+            "the run confirms it"
+            if fault["evidence"].get("confirmed")
+            else "the run came here, and cannot judge it"
+        )
+        yield [("  = note: ", "path"), (f"found in the source; {went}", "")]
     if fault.get("rank") is not None:
         yield [("  = rank: ", "path"), (", ".join(str(rank) for rank in fault["rank"]), "")]
     advice = str(fault["evidence"].get("help") or rule_of(fault["code"]).advice)
