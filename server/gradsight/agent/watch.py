@@ -71,13 +71,14 @@ class WatchInstruments(FastInstruments):
         self.survivors.made(getattr(func, "__name__", ""), result, stack)
 
     def step_begins(self, optimizer: Any, stack: Stack, has_closure: bool, is_library: bool) -> None:
-        super().step_begins(optimizer, stack, has_closure, is_library)
+        # What a step writes is noted where it is known what was saved: between watched steps it is not.
         if self.recorder.is_listening:
+            super().step_begins(optimizer, stack, has_closure, is_library)
             self.books_of_parameters.before_step(optimizer, stack, has_closure, self.called.names)
 
     def step_ends(self, optimizer: Any, stack: Stack) -> None:
-        super().step_ends(optimizer, stack)
         if self.recorder.is_listening:
+            super().step_ends(optimizer, stack)
             self.books_of_parameters.after_step(optimizer)
         self.after_each_step()
 
