@@ -17,6 +17,7 @@ from gradsight.model.tensors import Node, Tensor, leaves_of
 from gradsight.model.trace import Backward, Combined
 
 MOST = 200
+MOST_TERMS = 16
 
 
 class CancelledGradients:
@@ -82,14 +83,19 @@ class CancelledGradients:
 
 
 def signed_terms(tensor: Tensor, sign: int) -> list[tuple[Tensor, int]]:
-    """What a value is the sum of, as far as its sums and differences go."""
-    node = tensor.node
-    if node is None or node.op not in ("add", "sub") or len(node.operands) != 2:
-        return [(tensor, sign)]
-    first, second = node.operands
-    if not (isinstance(first, Tensor) and isinstance(second, Tensor)):
-        return [(tensor, sign)]
-    return [*signed_terms(first, sign), *signed_terms(second, sign if node.op == "add" else -sign)]
+    """What a value is the sum of, as far as its sums and differences go; of a long sum, the last terms one by one."""
+    found: list[tuple[Tensor, int]] = []
+    todo = [(tensor, sign)]
+    while todo:
+        value, factor = todo.pop(0)
+        node = value.node
+        is_sum = node is not None and node.op in ("add", "sub") and len(node.operands) == 2
+        if node is None or not is_sum or len(found) + len(todo) >= MOST_TERMS:
+            found.append((value, factor))
+            continue
+        first, second = node.operands
+        todo += [(first, factor), (second, factor if node.op == "add" else -factor)]
+    return found
 
 
 def lost(whole: Tensor, rest: Tensor) -> bool:

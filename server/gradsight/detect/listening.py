@@ -6,7 +6,7 @@ import ast
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradsight.detect.applied_twice import AppliedTwice
@@ -208,13 +208,21 @@ PLACES = {kind: place for place, kind in enumerate(FINISHING)}
 CONCERNED = "detectors that it concerns"
 
 
+def may_concern(question: Callable[[ast.Assign], bool], statement: ast.Assign) -> bool:
+    """A question that fails is answered by the detector itself, whose faults cost nothing but its own findings."""
+    try:
+        return question(statement)
+    except Exception:
+        return True
+
+
 def concerned(statement: ast.Assign, handlers: Sequence[Handler]) -> tuple[int, ...]:
     """Which of all that hear of assignments make something of one with this text; found out once for each text."""
     known: tuple[int, ...] | None = statement.__dict__.get(CONCERNED)
     if known is None:
         detectors = [handler.__self__ for handler in handlers]  # type: ignore[attr-defined]
         asked = [getattr(detector, "concerned_by", bool) for detector in detectors]
-        known = tuple([place for place, is_concerned in enumerate(asked) if is_concerned(statement)])
+        known = tuple([place for place, question in enumerate(asked) if may_concern(question, statement)])
         statement.__dict__[CONCERNED] = known
     return known
 

@@ -72,34 +72,36 @@ def mixture_of(statement: ast.AST) -> Mixture | None:
     target = statement.targets[0]
     if not isinstance(target, ast.Subscript):
         return None
+    terms = both_sides(statement.value, (ast.Add, ast.Sub))
+    products = [both_sides(term, (ast.Mult,)) for term in terms or ()]
+    if not products or not all(products):
+        return None
     base = ast.unparse(target.value)
     parts: set[str] = set()
     coefficients: set[str] = set()
-    terms = terms_of(statement.value)
-    for term in terms:
-        factors = factors_of(term)
+    for factors in products:
         own = [one for one in factors if isinstance(one, ast.Subscript) and ast.unparse(one.value) == base]
-        if len(own) != 1 or len(factors) != 2:
+        if len(own) != 1:
             return None
         parts.add(ast.unparse(own[0]))
         coefficients.update(ast.unparse(one) for one in factors if one is not own[0])
     part = ast.unparse(target)
-    if len(terms) != 2 or len(parts) != 2 or part not in parts:
+    if len(parts) != 2 or part not in parts:
         return None
     return Mixture(part, frozenset(parts), frozenset(coefficients))
 
 
-def terms_of(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        return [*terms_of(node.left), *terms_of(node.right)]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return terms_of(node.operand)
-    return [node]
+def both_sides(node: ast.expr, operators: tuple[type[ast.operator], ...]) -> list[ast.expr]:
+    """What an operator of these stands between, signs aside; none if it is another one, or if there is more of it."""
+    node = unsigned(node)
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, operators):
+        return []
+    sides = [unsigned(node.left), unsigned(node.right)]
+    is_more = any(isinstance(side, ast.BinOp) and isinstance(side.op, operators) for side in sides)
+    return [] if is_more else sides
 
 
-def factors_of(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return [*factors_of(node.left), *factors_of(node.right)]
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return factors_of(node.operand)
-    return [node]
+def unsigned(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return node

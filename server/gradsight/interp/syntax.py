@@ -278,8 +278,12 @@ def restated(node: ast.AST) -> ast.operator | None:
         return node.op
     if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.value, ast.BinOp)):
         return None
-    target = ast.dump(node.targets[0]).replace("Store()", "Load()")
-    return node.value.op if ast.dump(node.value.left) == target else None
+    target, left = node.targets[0], node.value.left
+    # A long sum is too deep to be written out, and is no name, attribute or item.
+    if type(left) is not type(target):
+        return None
+    written = ast.dump(target).replace("Store()", "Load()")
+    return node.value.op if ast.dump(left) == written else None
 
 
 def base_name(node: ast.AST) -> str:
