@@ -99,6 +99,28 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
         (),
     ),
 }
+NOTHING_GIVEN = """\
+import torch
+from torch import nn
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, given, weight):
+        ctx.save_for_backward(weight)
+        return given * weight
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.saved_tensors[0], None
+
+net, scale = nn.Linear(4, 3), nn.Parameter(torch.ones(3))
+opt = torch.optim.SGD([*net.parameters(), scale], lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    Scale.apply(net(torch.randn(6, 4)), scale).pow(2).mean().backward()
+    opt.step()
+"""
+CASES["function that gives no gradient"] = (NOTHING_GIVEN, ())
 BLOCK = """\
 class Block(nn.Module):
     def __init__(self):

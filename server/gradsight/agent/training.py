@@ -424,9 +424,9 @@ class TrainingWatch:
 
     def _judge_accumulation(self, record: OptimizerRecord, stack: Stack) -> None:
         for bit, leaf in record.leaves.items():
-            gains = self.gains.get(bit)
-            if gains is None or len(gains.since_clear) < 2:
-                continue
+            gains, tensor = self.gains.get(bit), leaf.tensor()
+            if gains is None or len(gains.since_clear) < 2 or tensor is None or tensor.grad is None:
+                continue  # A custom Function may give nothing to what a backward goes to.
             if self._judge_repeated(gains, leaf, stack):
                 return
             reach = self.reach(gains.since_clear[-1])
