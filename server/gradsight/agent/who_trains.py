@@ -20,7 +20,7 @@ from gradsight.agent.naming import reachable_modules
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Leaf, Mask, Shadow
-from gradsight.agent.sites import place_of, text_of
+from gradsight.agent.sites import Stack, place_of, text_of
 from gradsight.agent.training import OptimizerRecord, TrainingWatch
 
 _TELLING = frozenset(
@@ -280,13 +280,23 @@ class WhoTrains:
             gains = self.training.gains[lost[0].bit]
             if gains.ever < 2:
                 continue
-            place = place_of(record.made[0])
-            message = f"no step moves {name_list(lost)}: `{text_of(place, limit=40)}` is never stepped"
-            steps = step_at(
-                "needed", "this step does not move them", self.training.step_after(gains.last) or record.made
-            )
+            made, taken = place_of(record.made[0]), self.training.step_after(gains.last)
+            message = f"no step moves {name_list(lost)}: `{text_of(made, limit=40)}` is never stepped"
+            if self._steps_elsewhere(taken):
+                # The optimizer that steps here has a step of its own: this one took the place of the other's.
+                place, steps = (
+                    place_of(taken[0]),
+                    step_at("made", "the optimizer that is never stepped", record.made),
+                )
+            else:
+                place, steps = made, step_at("needed", "this step does not move them", taken or record.made)
             evidence = {"parameters": [label(leaf) for leaf in lost][:20]}
             self.ledger.add(Fault("parameters-not-optimized", message, place, steps, "warning", evidence))
+
+    def _steps_elsewhere(self, taken: Stack) -> bool:
+        """Whether who takes this step takes another one on another line."""
+        own = {step.optimizer for step in self.training.steps if taken and step.stack[:1] == taken[:1]}
+        return any(step.optimizer in own and step.stack[:1] != taken[:1] for step in self.training.steps)
 
 
 def _bare(name: str) -> str:
