@@ -202,11 +202,11 @@ export class Commands implements Disposable {
     const asked = [...new Set(await this.environments.candidates())].map((path) => inspectPython(path));
     const found = (await Promise.all(asked)).filter((python) => python !== undefined);
     const items = found
-      .filter((python, at) => found.findIndex((one) => one.environment === python.environment) === at)
       .map(({ path, version, environment }) => ({
         label: path,
         description: `Python ${version.join(".")} · ${environment}`,
-      }));
+      }))
+      .filter((item, at, all) => all.findIndex((one) => one.description === item.description) === at);
     const title = "Select Interpreter for Runs";
     const chosen = await window.showQuickPick([...items, { label: browse, description: "" }], { title });
     const files =

@@ -1,13 +1,13 @@
 // Which Python runs the server, and how it is started so that nothing of the user's packages can break it.
 
 import { execFile } from "node:child_process";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 
 /** What one interpreter says about itself. */
 export interface Python {
   readonly path: string;
   readonly version: readonly [number, number];
-  /** The folder of the environment: names of one environment start the same interpreter. */
+  /** The folder of the program: names of one version in it start the same interpreter. */
   readonly environment: string;
 }
 
@@ -26,7 +26,7 @@ const OLDEST: readonly [number, number] = [3, 10];
 const INSPECTION_MILLISECONDS = 30_000;
 // Any Python since 2.7 can run this, so that an old one is named instead of failing strangely.
 const INSPECTION =
-  'import sys; sys.stdout.write("python %d.%d %s" % (sys.version_info[0], sys.version_info[1], sys.prefix))';
+  'import sys; sys.stdout.write("python %d.%d %s" % (sys.version_info[0], sys.version_info[1], sys.executable))';
 
 /** Names under which an interpreter may be on the PATH, the plain ones first. */
 export function namesOnPath(isWindows: boolean): string[] {
@@ -68,8 +68,8 @@ export function inspectPython(path: string): Promise<Python | undefined> {
     execFile(path, ["-I", "-S", "-c", INSPECTION], options, (error, stdout) => {
       const answer = /^python (\d+)\.(\d+) (.+)$/.exec(stdout);
       if (error !== null || answer === null) return resolve(undefined);
-      const [, major, minor, environment = path] = answer;
-      resolve({ path, version: [Number(major), Number(minor)], environment });
+      const [, major, minor, program = path] = answer;
+      resolve({ path, version: [Number(major), Number(minor)], environment: dirname(program) });
     });
   });
 }

@@ -366,18 +366,19 @@ test("shapes and gradients are offered once, after a run that saw some", async (
 });
 
 test("an interpreter is chosen in the setting where no extension chooses one", async () => {
-  const python = writePython(join(emptyFolder(), "python"), "python 3.12 /chosen");
+  const python = writePython(join(emptyFolder(), "python"), "python 3.12 /chosen/python");
   editor.settings.set("gradsight.interpreter", python);
   const path = process.env.PATH;
   const folder = emptyFolder();
-  writePython(join(folder, "python3.11"), "python 3.11 /usr");
-  process.env.PATH = dirname(writePython(join(folder, "python3"), "python 3.11 /usr"));
+  writePython(join(folder, "python3.11"), "python 3.11 /usr/bin/python3.11");
+  writePython(join(folder, "python3.12"), "python 3.12 /usr/bin/python3.12");
+  process.env.PATH = dirname(writePython(join(folder, "python3"), "python 3.11 /usr/bin/python3"));
   await editor.run("gradsight.selectInterpreter").finally(() => {
     process.env.PATH = path;
   });
   // Names under which there is no interpreter are not offered, nor a second name of the same one.
   const offered = editor.picks.map((item) => (item as { label: string }).label);
-  assert.deepEqual(offered, [python, "python3", "Browse…"]);
+  assert.deepEqual(offered, [python, "python3", "python3.12", "Browse…"]);
   assert.equal((editor.picks[0] as { description: string }).description, "Python 3.12 · /chosen");
   assert.equal(editor.settings.get("gradsight.interpreter"), python);
 });

@@ -63,7 +63,7 @@ test("the carried server sees neither installed packages nor the environment", (
 });
 
 test("an interpreter is asked for its version and its environment", async () => {
-  const path = writePython(join(emptyFolder(), "python"), "python 3.13 /my envs/a");
+  const path = writePython(join(emptyFolder(), "python"), "python 3.13 /my envs/a/python");
   assert.deepEqual(await inspectPython(path), { path, version: [3, 13], environment: "/my envs/a" });
 });
 
