@@ -137,3 +137,34 @@ def test_a_container_that_was_not_made_to_its_end_is_no_identity(tmp_path: Path)
     )
     finder = WorkspaceFinder(str(tmp_path), reader())
     assert Analyser().analyze(source, Settings(hints=True), finder).findings == ()
+
+
+BY_KEYWORD = """
+net = {}
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    x, y = torch.randn(5, 3), torch.rand(5, 1)
+    out = net(input=x){}
+    loss = F.mse_loss(input=out, target=y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "net",
+    ["nn.Linear(3, 1)", "nn.Sequential(nn.Linear(3, 4), nn.Flatten(), nn.Linear(4, 1))", "nn.PReLU(1)"],
+)
+def test_an_input_given_by_its_name_is_what_a_layer_is_applied_to(net: str) -> None:
+    check(BY_KEYWORD.format(net, ""))
+    check(BY_KEYWORD.format(net, ".detach()  # GS203"))
+
+
+def test_a_loss_given_its_target_by_name_and_first_has_the_shape_of_the_target() -> None:
+    check("""
+        net = nn.Linear(3, 4)
+        out = net(input=torch.randn(5, 3))
+        nn.CrossEntropyLoss(reduction="none")(target=torch.ones(5, dtype=torch.long), input=out).sum().backward()
+        nn.CrossEntropyLoss(reduction="none")(target=torch.ones(5, dtype=torch.long), input=net(torch.randn(5, 3))).backward()  # GS401
+    """)

@@ -74,11 +74,11 @@ class Modules(ModuleMethods):
     def apply_layer(self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         name = layer.name
         if name == "nn.Sequential":
-            if not args:
+            if not args and "input" not in kwargs:
                 return Unknown("Sequential without input")
-            value = args[0]
+            value = args[0] if args else kwargs["input"]
             if layer.options.get("inexact"):
-                return self.unknown_layer_result(layer, args, node)
+                return self.unknown_layer_result(layer, [*args, *kwargs.values()], node)
             for child in (
                 self.objects.iterate_layer(layer, 0)[0]
                 if any(key.isdigit() for key in layer.attributes)
@@ -91,12 +91,12 @@ class Modules(ModuleMethods):
         fact = self.path.table.find(name)
         inputs = [self.assume_input(arg) for arg in args]
         if fact is None or layer.options.get("unknown"):
-            return self.unknown_layer_result(layer, args, node)
+            return self.unknown_layer_result(layer, [*args, *kwargs.values()], node)
         bound = bind(fact, inputs, {key: self.assume_input(value) for key, value in kwargs.items()})
         replaced = replaced_parameters(layer)
         if any(isinstance(value, Unknown) for value in replaced.values()):
             self.path.tell(GaveUp("a weight that is not known", [layer]))
-            return self.unknown_layer_result(layer, args, node)
+            return self.unknown_layer_result(layer, [*args, *kwargs.values()], node)
         own = {key: layer.attributes.get(key) for key in layer.module.registered} | replaced
         if mentions_parameters(fact):
             bound["self.parameters"] = Seq(
@@ -119,7 +119,7 @@ class Modules(ModuleMethods):
         if not self.path.grad_mode:
             self.path.last_inference = self.path.tick
         self.autograd.exchanges_batch = False
-        self.shape_of_layer(layer, result, inputs)
+        self.shape_of_layer(layer, result, bound)
         lay_out(name, layer.options, bound.get("input", bound.get("query")), result)
         first = next(iter(bound.values()), None)
         self.path.tell(Applied(name.rpartition(".")[2], first, list(bound.values()), result, node))
@@ -162,9 +162,9 @@ class Modules(ModuleMethods):
             return tensor if tensor is not None else value
         return value
 
-    def shape_of_layer(self, layer: Layer, result: Value, inputs: list[Value]) -> None:
+    def shape_of_layer(self, layer: Layer, result: Value, bound: dict[str, Value]) -> None:
         """Shapes of the commonest layers; others stay as the facts tell."""
-        source = inputs[0] if inputs else None
+        source = bound.get("input", next(iter(bound.values()), None))
         shape = source.shape if isinstance(source, Tensor) else None
         if not isinstance(result, Tensor) or result is source:
             return
@@ -180,7 +180,7 @@ class Modules(ModuleMethods):
             if options.get("reduction", "mean") in ("mean", "sum", "batchmean"):
                 result.shape = ()
             elif name in ("nn.CrossEntropyLoss", "nn.NLLLoss") and options.get("reduction") == "none":
-                result.shape = by_class(inputs[1]) if len(inputs) > 1 else None
+                result.shape = by_class(bound["target"]) if "target" in bound else None
         elif result.shape is None and shape and name.startswith("nn.Conv"):
             out = options.get("out_channels")
             result.shape = (shape[0], out if isinstance(out, int) else None, *([None] * (len(shape) - 2)))
