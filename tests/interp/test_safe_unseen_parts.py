@@ -275,3 +275,48 @@ def test_the_old_name_of_retain_graph_keeps_the_graph() -> None:
         y.backward(torch.tensor([0.0, 1.0]))
         y.backward(torch.tensor([0.0, 1.0]))  # GS402
     """)
+
+
+POOLED = """
+from pooling import Pooling
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.pool = Pooling()
+
+    def forward(self, x, edge_index):
+        pooled = self.pool(self.lin(x), edge_index)
+        chosen = torch.cat([pooled.WHICH, torch.zeros(2, 1)], dim=1)
+        mask = chosen[0] > 1
+        kept = chosen[:, mask]
+        mask.logical_not_()  # GS101
+        return kept.sum() + pooled.x.sum()
+"""
+
+
+def test_places_among_what_unknown_code_returns_carry_no_graph() -> None:
+    check(POOLED.replace("WHICH", "features"))
+    check(POOLED.replace("WHICH", "edge_index").replace("  # GS101", ""))
+
+
+LEFT_OUT = """
+class Conv(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor, weight: torch.Tensor | None = None):
+        if weight is None:
+            weight = INSTEAD
+        degree = 1.0 / weight
+        with torch.no_grad():
+            degree *= 2  # GS105
+        return self.lin(x) * degree
+"""
+
+
+def test_argument_that_is_a_constant_if_it_is_left_out_carries_no_graph() -> None:
+    check(LEFT_OUT.replace("INSTEAD", "self.lin(x)"))
+    check(LEFT_OUT.replace("INSTEAD", "x.new_ones(4)").replace("  # GS105", ""))

@@ -22,6 +22,7 @@ NAMES: dict[str, str] = {
     "holder of data": r"(data|dataset|datasets|loader|batch)$",
     "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|(^|_)(seq)?lens?$|^y$|^y_|true|^gt|ground|rewards?$|dones?$"
     r"|rotary|rope|freqs|(^|_)(cos|sin)($|_)|scale|position|timestep|sigma|size|shape",
+    "places": r"(^|_)(ind(ex|ices)|idxs?|ids?|perm)$",
     "settings": r"(^|[._])(args|argv|config|cfg|conf|hparams|hp|hps|options|settings|flags)$",
     "class of settings": r"(config|configuration|args|arguments|settings|options|hparams)$",
     "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",

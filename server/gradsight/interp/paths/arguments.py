@@ -12,6 +12,7 @@ from gradsight.interp.paths.roles import (
     PLAIN_KINDS,
     annotated_role,
     annotation_text,
+    is_constant_if_left_out,
     is_constant_name,
     is_fed_to_model,
     is_number_name,
@@ -62,7 +63,9 @@ def unknown_argument(
         value.hint = "number"
     elif is_constant_name(name) or is_source_name(name):
         value.plain = is_constant_name(name) if context != "function" else is_source_name(name)
-    elif function.owner is None and is_fed_to_model(name, function.node):
+    elif (default is None and is_constant_if_left_out(name, function.node)) or (
+        function.owner is None and is_fed_to_model(name, function.node)
+    ):
         value.plain = True
     elif is_tensor_annotation(annotation) or not (annotation or works_on_arrays(function.node)):
         value.argument = name

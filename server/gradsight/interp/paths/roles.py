@@ -28,6 +28,10 @@ ONLY_SCALERS = frozenset({"unscale_", "get_scale"})
 NAMES_KEPT = 4096
 """A program has few names: what they suggest is kept for so many."""
 DIGITS = "0123456789"
+CONSTANTS = frozenset({
+    "ones", "zeros", "full", "eye", "arange", "ones_like", "zeros_like", "full_like", "new_ones", "new_zeros", "new_full",
+})  # fmt: skip
+"""What makes a tensor that depends on nothing."""
 PLAIN_WORDS = frozenset(
     {"self", "model", "net", "network", "module", "optimizer", "optim", "opt", "the", "my"}
 )
@@ -308,6 +312,38 @@ def is_fed_to_model(name: str, function: ast.AST) -> bool:
         return False
     models = {argument.arg for argument in arguments.args if BY_NAME["model"].search(argument.arg)}
     return bool(models) and bool(deeds_of(function).arguments.get(name, set()) & models)
+
+
+def is_constant_if_left_out(name: str, function: ast.AST) -> bool:
+    """Whether a function puts a new tensor where an argument is None: `if weight is None: weight = x.new_ones(n)`."""
+    found: frozenset[str] = remembered(function, "constants if left out", _constants_if_left_out)
+    return name in found
+
+
+def _constants_if_left_out(function: ast.AST) -> frozenset[str]:
+    found: set[str] = set()
+    for node in syntax_parts(function):
+        if isinstance(node, ast.If) and (name := _asked_for_none(node.test)):
+            found.update(
+                name
+                for statement in node.body
+                if isinstance(statement, ast.Assign)
+                and [key_of(target) for target in statement.targets] == [name]
+                and _makes_constant(statement.value)
+            )
+    return frozenset(found)
+
+
+def _asked_for_none(test: ast.expr) -> str:
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is) and len(test.ops) == 1):
+        return ""
+    other = test.comparators[0]
+    return key_of(test.left) if isinstance(other, ast.Constant) and other.value is None else ""
+
+
+def _makes_constant(value: ast.expr) -> bool:
+    called = value.func if isinstance(value, ast.Call) else None
+    return (called.attr if isinstance(called, ast.Attribute) else key_of(called)) in CONSTANTS
 
 
 def works_on_arrays(function: ast.AST) -> bool:

@@ -27,6 +27,7 @@ from gradsight.interp.python.iteration import ROUNDS_WHEN_UNKNOWN
 from gradsight.interp.syntax import statement_around
 from gradsight.interp.tensors.tensor_api import TensorApi
 from gradsight.model.library_objects import Optimizer
+from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.values import (
     ClassValue,
@@ -306,6 +307,9 @@ class UnknownGraphsObjects(Builtins):
         found = super().unknown_attribute(owner, name, node)
         if type(found) is Unknown and name in DESCRIBING:
             found.graph, found.carries = None, False
+        elif type(found) is Unknown and found.graph is not None and suggests("places", name):
+            # Places are whole numbers, which carry no graph: `pooled.edge_index`.
+            found.graph, found.plain = None, True
         return found
 
     def iterate(self, value: Value, at_least: int = 0) -> tuple[Iterator[Value], int | None]:
