@@ -265,3 +265,48 @@ def test_a_function_that_is_given_settings_alone_has_no_graph() -> None:
             made = LogGamma.apply(torch.ones(3), config.rate).sum()
             made.backward()  # GS205
     """)
+
+
+EXCHANGE = """
+class Exchange(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, rank, group, tensor, other):
+        ctx.group = group
+        ctx.rank = rank
+        KEPT
+        return exchange(rank, tensor, group=group) + other
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return RETURNED
+
+def loss_of(rank, group, tensor, other):
+    return Exchange.apply(rank, group, tensor, other).sum()
+"""
+
+
+def test_sum_with_a_tuple_is_a_tuple_of_unknown_length() -> None:
+    check(
+        EXCHANGE.replace("KEPT", "").replace(
+            "RETURNED", "(None, None) + Exchange.apply(ctx.rank, *gradients)"
+        )
+    )
+    check("""
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad + 1  # GS701
+
+    x = torch.ones(2, requires_grad=True)
+    Double.apply(x, x).sum().backward()
+    """)
+
+
+def test_arguments_that_nothing_shows_to_be_tensors_may_be_kept_on_ctx() -> None:
+    returned = "(None, None, gradients[0], gradients[0])"
+    check(EXCHANGE.replace("KEPT", "").replace("RETURNED", returned))
+    check(EXCHANGE.replace("KEPT", "ctx.other = other  # GS702").replace("RETURNED", returned))

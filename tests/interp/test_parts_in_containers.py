@@ -168,3 +168,40 @@ def test_a_loss_given_its_target_by_name_and_first_has_the_shape_of_the_target()
         nn.CrossEntropyLoss(reduction="none")(target=torch.ones(5, dtype=torch.long), input=out).sum().backward()
         nn.CrossEntropyLoss(reduction="none")(target=torch.ones(5, dtype=torch.long), input=net(torch.randn(5, 3))).backward()  # GS401
     """)
+
+
+def test_empty_module_holds_what_is_set_on_it() -> None:
+    check("""
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.up = nn.ModuleList()
+            for _ in range(2):
+                level = nn.Module()
+                level.block = nn.ModuleList([nn.Linear(2, 2)])
+                self.up.insert(0, level)
+            self.mid = nn.Module()
+            self.mid.block = nn.Linear(2, 2)
+            self.out = nn.Linear(2, 2)
+
+        def forward(self, x):
+            for level in reversed(range(2)):
+                x = self.up[level].block[0](x)
+            return self.out(self.mid.block(x))
+
+    def train(loader):
+        net = Decoder()
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        for x in loader:
+            opt.zero_grad()
+            net(x).sum().backward()
+            opt.step()
+
+    def train_rest(loader):
+        net = Decoder()
+        opt = torch.optim.SGD(net.out.parameters(), lr=0.1)  # GS512
+        for x in loader:
+            opt.zero_grad()
+            net(x).sum().backward()
+            opt.step()
+    """)

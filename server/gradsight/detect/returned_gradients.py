@@ -96,7 +96,7 @@ def may_be_tuple(function: FunctionSyntax, value: ast.expr, but: str = "") -> bo
     if isinstance(value, ast.BinOp):
         left, right = may_be_tuple(function, value.left, but), may_be_tuple(function, value.right, but)
         if isinstance(value.op, ast.Add):
-            return left and right
+            return (left and right) or is_listed(value.left) or is_listed(value.right)
         if isinstance(value.op, ast.Mult):
             return (left and not is_tensor(function, value.right)) or (
                 right and not is_tensor(function, value.left)
@@ -118,6 +118,13 @@ def may_be_tuple(function: FunctionSyntax, value: ast.expr, but: str = "") -> bo
     if isinstance(value, ast.IfExp):
         return may_be_tuple(function, value.body, but) or may_be_tuple(function, value.orelse, but)
     return isinstance(value, (ast.Tuple, ast.List, ast.ListComp, ast.GeneratorExp))
+
+
+def is_listed(value: ast.expr) -> bool:
+    """Whether an expression is a tuple or list for certain; what is added to one is another."""
+    if isinstance(value, ast.BinOp):
+        return is_listed(value.left) or is_listed(value.right)
+    return isinstance(value, (ast.Tuple, ast.List))
 
 
 def is_tensor(function: FunctionSyntax, value: ast.expr) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 from gradsight.interp.libraries.distributions import Distributions
 from gradsight.interp.path_state import RaisedError
-from gradsight.interp.syntax import computes_only, last_return, named_last
+from gradsight.interp.syntax import computes_only, last_return, named_last, remembered
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import FunctionContext
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import IGNORANT, Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
@@ -34,6 +37,7 @@ class CustomFunctions(Distributions):
         if not isinstance(forward, Function):
             return self.path.gap("autograd function without forward", node)
         context = FunctionContext(cls.name, site)
+        unsure = [isinstance(arg, Unknown) and arg.tensor is None and arg.graph is None for arg in args]
         args = [self.taken_for_tensor(arg) for arg in args]
         inputs = [arg for arg in args if isinstance(arg, Tensor)]
         epochs = {tensor: tensor.storage.epoch for tensor in inputs}
@@ -56,7 +60,7 @@ class CustomFunctions(Distributions):
         result = made_elsewhere(result, site, frozenset().union(*(tensor.cuts for tensor in inputs)))
         dirty = {tensor.storage for tensor in context.dirty}
         recorded = flag is True and self.path.grad_mode
-        kept = context.kept
+        kept = without_guesses(context.kept, args, unsure, forward, isinstance(setup, Function))
         outputs_given = tensors_in(result)
         returned = self.tried_backward(backward, context, args, outputs_given, node) if recorded else None
         fact = CustomApplied(
@@ -267,6 +271,51 @@ class CustomFunctions(Distributions):
 
     def set_context_attribute(self, context: FunctionContext, name: str, value: Value, node: Syntax) -> None:
         context.kept[name] = (value, self.path.site(node))
+
+
+def without_guesses(
+    kept: dict[str, tuple[Value, Site]],
+    args: list[Value],
+    unsure: list[bool],
+    forward: Function,
+    has_setup: bool,
+) -> dict[str, tuple[Value, Site]]:
+    """What is kept on ctx, but for arguments that nothing shows to be tensors: `ctx.group = group`."""
+    names = [one.arg for one in [*forward.node.args.posonlyargs, *forward.node.args.args]]
+    given = names if has_setup else names[1:]
+    computed = names_computed_with(forward.node)
+    guessed = {
+        arg.storage
+        for name, arg, is_unsure in zip(given, args, unsure)
+        if is_unsure and isinstance(arg, Tensor) and name not in computed
+    }
+    if not guessed:
+        return kept
+    return {
+        name: (value, place)
+        for name, (value, place) in kept.items()
+        if not (isinstance(value, Tensor) and value.storage in guessed)
+    }
+
+
+def names_computed_with(function: Syntax) -> frozenset[str]:
+    """The names that a text uses as tensors: in arithmetic, by a method or an item, as arguments of torch's functions."""
+    found: frozenset[str] = remembered(function, "names computed with", _names_computed_with)
+    return found
+
+
+def _names_computed_with(function: Syntax) -> frozenset[str]:
+    used: list[ast.AST] = []
+    for node in syntax_parts(function):
+        if isinstance(node, ast.BinOp):
+            used += [node.left, node.right]
+        elif isinstance(node, ast.UnaryOp):
+            used.append(node.operand)
+        elif isinstance(node, (ast.Attribute, ast.Subscript)):
+            used.append(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            used += node.args
+    return frozenset(node.id for node in used if isinstance(node, ast.Name))
 
 
 def gradients_ended(fact: CustomApplied) -> list[Tensor]:

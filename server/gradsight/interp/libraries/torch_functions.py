@@ -9,7 +9,7 @@ from typing import Any
 from gradsight.interp.libraries.libraries_floor import LibrariesFloor
 from gradsight.interp.libraries.literal_shapes import counted, literal_shape
 from gradsight.interp.tensors.fact_selection import dtype_name
-from gradsight.interp.tensors.layers import CONTAINERS
+from gradsight.interp.tensors.layers import CONTAINERS, EMPTY_MODULE
 from gradsight.interp.tensors.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.tensors.modules import MODULE_METHODS
 from gradsight.interp.tensors.sequences import packed
@@ -120,6 +120,7 @@ class TorchFunctions(LibrariesFloor):
                 name = f"nn.{last}"
                 if (
                     name in CONTAINERS
+                    or name == EMPTY_MODULE
                     or layer_fact(name) is not None
                     or self.path.table.find(name) is not None
                 ):
