@@ -484,3 +484,28 @@ def test_a_sequence_of_one_tensor_is_read_with_its_last_value() -> None:
     h.storage.stores.append((id(out), h.storage.epoch, stage.at("out.append(h)")))
     fact = Read(out, stage.find("print(out)"))
     assert stage.hears(ReadsAfterWrite(stage, stage.claims), fact) == [("alias-read-after-write", 2)]
+
+
+@pytest.mark.parametrize("stands_in", [False, True])
+def test_parameters_that_two_optimizers_share_out_are_not_one(stands_in: bool) -> None:
+    stage = Stage("""
+        net = make()
+        opt = Adam(net)
+        aux = Adam(net)
+        loss.backward()
+        opt.step()
+        other.backward()
+        aux.step()
+    """)
+    weight = stage.tensor("make()", "net")
+    weight.attributes = {"<stand in>": True} if stands_in else None
+    one, two = stage.optimizer("opt = Adam(net)", weight), stage.optimizer("aux = Adam(net)", weight)
+    for backward, step, stepped in (("loss", "opt", one), ("other", "aux", two)):
+        run_of(stage, f"{backward}.backward()", weight, weight)
+        stage.tick += 1
+        stage.log.append(Action("step", stepped, stage.at(f"{step}.step()"), stage.tick, set()))
+    ledger = GradientLedger(stage, stage.claims)
+    detector = TrainingProtocol(stage, stage.claims, ledger, ReplacedParameters(stage, stage.claims))
+    detector.finish()
+    kinds = [event.kind for event in stage.claims.events]
+    assert ("foreign-gradients" in kinds) is not stands_in

@@ -153,3 +153,27 @@ def test_a_class_that_is_added_later_is_seen_by_what_was_reused() -> None:
     for text, codes in [(alone, ["GS290"]), (beside, []), (alone, ["GS290"])]:
         found = analyser.analyze(Source("program.py", text)).findings
         assert [finding.code for finding in found if finding.severity == "warning"] == codes
+
+
+HOLDER = """
+class Algorithm:
+    def __init__(self, modules):
+        self._modules = modules
+
+    def update_alpha(self, loss):
+        self._modules.alpha_optim.zero_grad()
+        (self._modules.log_alpha() * loss.detach()).mean().backward()
+        self._modules.alpha_optim.step()  # GS106
+
+    def update(self, x):
+        self._modules.actor_optim.zero_grad()
+        loss = self._modules.policy(x).pow(2).mean()
+        self.update_alpha(loss)
+        loss.backward()
+        self._modules.actor_optim.step()
+"""
+
+
+def test_what_has_several_optimizers_holds_modules_and_is_none() -> None:
+    check(HOLDER.replace("alpha_optim", "actor_optim"))
+    check(HOLDER.replace("  # GS106", ""))

@@ -256,6 +256,8 @@ class TrainingProtocol:
         for step in steps:
             until = bisect_left(ticks, step.tick)
             for parameter in self.path.parameters_of(optimizer):
+                if self.is_shared_out(parameter, others):
+                    continue
                 clears = self.ledger.all_clears.get(parameter, [])
                 last_clear = bisect_left(clears, step.tick) - 1
                 cleared = clears[last_clear] if last_clear >= 0 else -1
@@ -284,6 +286,12 @@ class TrainingProtocol:
                         parameter=parameter.label,
                     )
                     return
+
+    def is_shared_out(self, parameter: Tensor, others: list[Optimizer]) -> bool:
+        """Whether one parameter stands for all of a module that is not known, and several optimizers have their shares of it."""
+        return bool((parameter.attributes or {}).get("<stand in>")) and any(
+            parameter in self.path.parameters_of(other) for other in others
+        )
 
     def clears_itself(self, optimizer: Optimizer, start: int, end: int) -> bool:
         """Whether its own `zero_grad` was called: one that was not seen being made learns what it holds only later."""

@@ -192,8 +192,8 @@ def _role_of(key: str, scopes: list[ast.AST]) -> str:
     if called and trains(has) and is_no_loss(key) and has_module_beside(key, all_deeds):
         return MODULE
     if not called and is_no_loss(key) and BY_NAME[MODULE].search(last_part(key)):
-        # `self.actor.optimizer.step()`: what has an optimizer of its own is a module.
-        if any(has_own_optimizer(key, deeds) for deeds in all_deeds):
+        # `self.actor.optimizer.step()`: what has an optimizer of its own is a module; what has several holds modules.
+        if len(set().union(*(own_optimizers(key, deeds) for deeds in all_deeds))) == 1:
             return MODULE
     if not called and ("step" in done or "zero_grad" in done):
         name = last_part(key)
@@ -214,14 +214,15 @@ def has_module_beside(key: str, all_deeds: list[Deeds]) -> bool:
     )
 
 
-def has_own_optimizer(key: str, deeds: Deeds) -> bool:
-    """Whether a text clears or steps an attribute of a value."""
-    return any(
-        owner.rpartition(".")[0] == key
+def own_optimizers(key: str, deeds: Deeds) -> set[str]:
+    """The attributes of a value that a text clears or steps as optimizers."""
+    return {
+        owner
+        for owner, done in deeds.methods.items()
+        if owner.rpartition(".")[0] == key
         and BY_NAME[OPTIMIZER].search(last_part(owner)) is not None
         and not done.isdisjoint({"step", "zero_grad"})
-        for owner, done in deeds.methods.items()
-    )
+    }
 
 
 def trains(methods: set[str]) -> bool:
