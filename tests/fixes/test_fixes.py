@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from textwrap import dedent
+from typing import Any
 
 import pytest
+import torch
 
 from gradsight.analysis import analyze
 from gradsight.fixing import fix_all, fixes_for, suppress_edit
@@ -174,6 +177,36 @@ def test_an_import_is_added_where_it_is_needed() -> None:
     )
     after = after.replace("net.state_dict()", "copy.deepcopy(net.state_dict())")
     check(text, "GS107", after, "unsafe", place=0)
+
+
+MIXED = """
+    import torch
+
+    w = torch.ones(4, requires_grad=True)
+    q = w * torch.arange(4.0)
+    cos, sin = 0.5, 0.25
+    q[:2] = q[:2] * cos - q[2:] * sin
+    q[2:] = q[2:] * cos + q[:2] * sin
+    q.sum().backward()
+"""
+
+
+def test_parts_that_are_mixed_in_place_are_assigned_together() -> None:
+    first, second = "q[:2] = q[:2] * cos - q[2:] * sin", "q[2:] = q[2:] * cos + q[:2] * sin"
+    both = "q[:2], q[2:] = q[:2] * cos - q[2:] * sin, q[2:] * cos + q[:2] * sin"
+    after = MIXED.replace(f"{first}\n    {second}", both)
+    check(MIXED, "GS107", after, "unsafe", place=0)
+    assert len(fixes_of(MIXED, "GS107")[1]) == 1
+    seen: dict[str, Any] = {}
+    exec(dedent(after), seen)
+    old, turned = torch.arange(4.0), torch.tensor([0.75, 0.75, 0.25, 0.25]) * torch.arange(4.0)
+    wanted = torch.cat([old[:2] * 0.5 - old[2:] * 0.25, old[2:] * 0.5 + old[:2] * 0.25])
+    assert torch.equal(seen["q"], wanted)
+    assert torch.equal(seen["w"].grad, turned)
+
+
+def test_parts_with_something_between_are_left_alone() -> None:
+    check_none(MIXED.replace("    q[2:] = ", "    print(q)\n    q[2:] = "), "GS107")
 
 
 def test_a_sum_of_neighbouring_losses_is_walked_once() -> None:

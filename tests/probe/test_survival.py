@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -311,6 +312,29 @@ def test_a_detached_child_ends_when_the_host_is_killed(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     wait_until(lambda: not is_running(int(note.read_text())))
+
+
+@pytest.mark.parametrize("mode", ["zygote", "spare"])
+def test_a_process_that_still_imports_torch_ends_with_the_host(tmp_path: Path, mode: str) -> None:
+    (tmp_path / "torch.py").write_text(
+        "import os, time\nopen(__file__ + '.begun', 'w').close()\ntime.sleep(600)\n"
+    )
+    ours, theirs = socket.socketpair()
+    lifeline_read, lifeline = os.pipe()
+    numbers = [str(theirs.fileno()), str(lifeline_read)][: 1 if mode == "zygote" else 2]
+    process = subprocess.Popen(
+        [sys.executable, host.BOOT, mode, *numbers],
+        pass_fds=(theirs.fileno(), lifeline_read),
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        start_new_session=True,
+    )
+    theirs.close()
+    os.close(lifeline_read)
+    wait_until((tmp_path / "torch.py.begun").exists, 30)
+    assert process.poll() is None
+    ours.close()
+    os.close(lifeline)
+    process.wait(5)
 
 
 FORGED = """

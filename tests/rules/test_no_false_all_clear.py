@@ -41,6 +41,87 @@ DOUBTFUL = {
     "unknown code may have put hooks on it": NET + "import lib\nlib.watch(net)\n" + RUN,
 }
 
+MODULE = """import torch
+from torch import nn
+class Block(nn.Module):
+    def __init__(self, width{parameters}):
+        super().__init__()
+        self.layer = nn.Linear(width, width)
+        {made}
+    def forward(self, x):
+        h = self.layer(x)
+        {way}
+        h += x
+        return h
+"""
+SETTLED = {
+    "no parameter has a default": ("", "self.act = nn.Identity()", "h = self.act(h)"),
+    "a default is a size": (", times=2", "self.act = nn.Linear(width, times * width)", "h = h * 2"),
+    "an option of a layer": (
+        ", bias=True",
+        "self.act = nn.Linear(width, width, bias=bias)",
+        "h = self.act(h)",
+    ),
+    "a mode that decides about the write itself": (
+        "",
+        "pass",
+        "if self.training:\n            h += 1\n            return h",
+    ),
+}
+SETTLED_BY_DEFAULT = {
+    "a default is made or not": (
+        ", act=None",
+        "self.act = act or nn.Identity()",
+        "h = self.act(h)",
+        "Block(3, nn.Sigmoid())",
+    ),
+    "a default is called": (
+        ", act=nn.Identity",
+        "self.act = act()",
+        "h = self.act(h)",
+        "Block(3, nn.Sigmoid)",
+    ),
+    "an arm of `__init__`": (
+        ", gated=False",
+        "self.act = nn.Sigmoid() if gated else nn.Identity()",
+        "h = self.act(h)",
+        "Block(3, True)",
+    ),
+    "an arm of `forward`": (
+        ", gated=False",
+        "self.gated = gated",
+        "if self.gated:\n            h = h.exp()",
+        "Block(3, True)",
+    ),
+    "a table": (
+        ", act='no'",
+        "self.act = {'no': nn.Identity, 'yes': nn.Sigmoid}[act]()",
+        "h = self.act(h)",
+        "Block(3, 'yes')",
+    ),
+    "evaluation": (
+        "",
+        "pass",
+        "h = h.exp()\n        if self.training:\n            h = h * 2",
+        "Block(3).eval()",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_a_write_in_a_class_that_is_always_made_alike_is_called_safe(name: str) -> None:
+    parameters, made, way = SETTLED[name]
+    assert "GS190" in said(MODULE.format(parameters=parameters, made=made, way=way))
+
+
+@pytest.mark.parametrize("name", SETTLED_BY_DEFAULT)
+def test_a_write_that_only_a_default_makes_harmless_is_not_called_safe(name: str) -> None:
+    parameters, made, way, other = SETTLED_BY_DEFAULT[name]
+    program = MODULE.format(parameters=parameters, made=made, way=way)
+    assert "GS190" not in said(program)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        exec(program + f"{other}(torch.ones(2, 3)).sum().backward()\n", {"__name__": "program"})
+
 
 def said(program: str) -> list[str]:
     return [finding.code for finding in analyze(Source("program.py", program)).findings]

@@ -126,6 +126,23 @@ WINDOWS = {
     "a set holds each name once": (
         "names = {name for pair in [('a', 'b'), ('b', 'c')] for name in pair}\nrow = torch.zeros(len(names))\nprint(row, x)\n"
     ),
+    "the gradient of a maximum, behind which nothing bends": (
+        "w = torch.rand(3, requires_grad=True)\npart = w * 3\n"
+        "slopes = torch.autograd.grad(part.max() + part.clamp(max=1).sum(), [w], create_graph=True)\n"
+        "for slope in slopes:\n    print(slope * 2)\nquarter = torch.quantile(w * 2, 0.5)\n"
+        "(slope,) = torch.autograd.grad(quarter, w, create_graph=True)\nprint(slope * 2)\n"
+    ),
+    "the gradient of a maximum of something bent": (
+        "w = torch.rand(3, requires_grad=True)\n(slope,) = torch.autograd.grad(w.exp().max(), w, create_graph=True)\nprint(slope * 2)\n"
+    ),
+    "shapes that an except waits for": (
+        "try:\n    part = x[0] @ torch.zeros(4)\nexcept RuntimeError:\n    part = torch.zeros(5)\nprint(part)\n"
+        "try:\n    other = x + torch.zeros(2)\nexcept Exception:\n    other = x[:1]\nprint(other)\n"
+    ),
+    "shapes that fit where an except waits": (
+        "try:\n    part = x @ torch.zeros(3, 2)\nexcept RuntimeError:\n    part = torch.zeros(5)\nprint(part)\n"
+        "try:\n    other = x + torch.zeros(3, 1)\nexcept RuntimeError:\n    other = x[:1]\nprint(other)\n"
+    ),
     "a view that is turned in place": "row = torch.stack([x, x])[1]\nrow.swapaxes_(0, 1)\nrow[torch.arange(2), 0] = 1.5\nprint(row)\n",
 }
 
@@ -149,6 +166,18 @@ CALLS = {
     "a view made with grad mode off": (
         "with torch.no_grad():\n    window = x[...]\n    weight = x * 3\n"
         "    with torch.enable_grad():\n        found = torch.nn.functional.linear(window, weight)\n"
+    ),
+    "a row with one layer of torch's": (
+        "class Scaled(torch.nn.Module):\n    def forward(self, given):\n        return given * 2\n\n\n"
+        "net = torch.nn.Sequential(Scaled(), torch.nn.ReLU(), Scaled())\nlayer = torch.nn.ReLU()\nfound = net(x)\nlast = layer(x)\n"
+    ),
+    "the weights of every head": (
+        "layer = torch.nn.MultiheadAttention(4, 2)\ngiven = torch.rand(3, 2, 4, requires_grad=True)\n"
+        "found, weights = layer(given, given, given, average_attn_weights=False)\n"
+    ),
+    "the mean of the weights": (
+        "layer = torch.nn.MultiheadAttention(4, 2)\ngiven = torch.rand(3, 2, 4, requires_grad=True)\n"
+        "found, weights = layer(given, given, given)\n"
     ),
     "what comes after a refused write": (
         "def larger(one, other):\n    return torch.maximum(one, other)\n\n"

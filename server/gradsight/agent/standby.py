@@ -51,7 +51,9 @@ def serve_zygote(control: int) -> int:
     endpoint = socket.socket(fileno=control)
     os.set_inheritable(control, False)
     supervise.adopt_orphans()
-    warm_up()
+    # To import torch takes long on a busy machine, and the host may be gone by then.
+    with limits.ending_with(endpoint):
+        warm_up()
     endpoint.sendall(wire.encode(wire.HELLO, {"protocol": wire.PROTOCOL, "pid": os.getpid()}))
     children: dict[int, int] = {}
     decoder = wire.Decoder()

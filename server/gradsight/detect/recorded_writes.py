@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.deciding_defaults import asks_for_training, made_by_default
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import statement_around
 from gradsight.interp.syntax_parts import syntax_parts
@@ -51,7 +52,12 @@ class RecordedWrites:
         """Memory of tensors in a display that was given a name."""
 
     def finish(self) -> None:
+        if self.recorded and made_by_default(self.path.modules_made):
+            return
         for site, op, _ in self.recorded:
+            function = site.frame.function
+            if self.path.has_receiver and asks_for_training(function and function.node, site.node):
+                continue
             self.claims.add("inplace-recorded", site, [], op=op, target=self.path.text_of_target(site))
 
     def on_input_shown(self, fact: InputShown) -> None:

@@ -10,7 +10,7 @@ from gradsight.fixes.callers import gives_temporaries
 from gradsight.fixes.draft import Draft, FixCase, drafts, moves, short, shown
 from gradsight.fixes.expressions import appended
 from gradsight.fixes.forms import FUNCTION_TWINS
-from gradsight.fixes.lines import insert_before, under_no_grad, unwrap
+from gradsight.fixes.lines import insert_before, remove, under_no_grad, unwrap
 from gradsight.fixes.names import (
     FUNCTIONAL,
     attributes_in,
@@ -131,6 +131,10 @@ def alias_changed(case: FixCase) -> Iterator[Draft]:
             patches = (*copied.patches, *case.tree.between(f"{copied.text}(", node, ")"))
             yield Draft("deepcopy", "store a deep copy of the state", "unsafe", patches)
         return
+    if case.word("how") == "parts":
+        # The old part is gone: a copy of what is there now would hide the fault.
+        yield from _assigned_together(case)
+        return
     yield from _stored_copies(case)
     yield from _returned_copies(case)
     for source in (case.step_node("made"), node):
@@ -142,6 +146,23 @@ def alias_changed(case: FixCase) -> Iterator[Draft]:
             cloned = appended(case.tree, value, ".clone()")
             yield from drafts("clone-alias", f"clone `{shown(case.tree, value)}`", "unsafe", cloned)
     yield from (draft.unsafe() for draft in written_anew(case))
+
+
+def _assigned_together(case: FixCase) -> Iterator[Draft]:
+    """Two neighbouring statements that mix the parts of a tensor: one that computes both before it assigns either."""
+    tree, first, second = case.tree, case.step_statement("written"), case.statement
+    if not isinstance(first, ast.Assign) or not isinstance(second, ast.Assign):
+        return
+    block = tree.block(second)
+    sides = ((first.targets[0], second.targets[0]), (first.value, second.value))
+    taken_out = (
+        remove(tree, second) if first in block and block.index(first) + 1 == block.index(second) else None
+    )
+    if taken_out is not None and "\n" not in tree.segment(second.value):
+        ends = ((tree.end(side), tree.segment(other)) for side, other in sides)
+        patches = (*(Patch(end, end, f", {text}") for end, text in ends), taken_out)
+        title = f"assign `{shown(tree, sides[0][0])}` and `{shown(tree, sides[0][1])}` in one statement"
+        yield Draft("assign-together", title, "unsafe", patches)
 
 
 def _returned_copies(case: FixCase) -> Iterator[Draft]:

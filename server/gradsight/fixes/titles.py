@@ -10,6 +10,7 @@ from gradsight.model.fix import Safety
 LONGEST_LINE = 60
 CHANGES: dict[str, str] = {
     "add-losses": "one backward for all losses",
+    "assign-together": "values read later change",
     "backward": "trains with one more backward",
     "backward-first": "the step then uses these gradients",
     "buffer": "it will not train",

@@ -325,10 +325,10 @@ class PathState:
             raise RaisedError(Unknown("what torch raises"))
 
     @contextmanager
-    def inside(self, place: Place) -> Iterator[None]:
+    def inside(self, place: Place, node: ast.AST | None = None) -> Iterator[None]:
         """What is executed meanwhile happens inside such a place."""
         if self.is_watched:
-            self.tell(Entered(place))
+            self.tell(Entered(place, node))
         try:
             yield
         finally:

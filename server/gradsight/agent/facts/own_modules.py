@@ -227,7 +227,11 @@ def _attention() -> Constructions:
         "MultiheadAttention": [
             called(made(8, 2), query, key, value),
             called(made(8, 2), real(5, 2, 8), key, value),
-            Construction(made(8, 2), CallTemplate((query, key, value), {"need_weights": False})),
+            *(
+                Construction(made(8, 2), CallTemplate((asking, key, value), {option: False}))
+                for option in ("need_weights", "average_attn_weights")
+                for asking in (query, real(5, 2, 8))
+            ),
         ],
         "TransformerDecoder": [called(made(layer, 1), real(4, 2, 8), real(3, 2, 8))],
         "TransformerDecoderLayer": [called(made(8, 2, 16, dropout=0.0), real(4, 2, 8), real(3, 2, 8))],

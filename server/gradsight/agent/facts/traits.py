@@ -1,7 +1,8 @@
 """Traits of torch's operators that a fact about one call does not tell, each measured on many calls.
 
 A *trait* is a yes or no about an operator by its bare name (`mul_`), found by calling it.  It holds if every call that could
-show the contrary agrees, in every namespace that has the name, and at least one call was there.
+show the contrary agrees, in every namespace that has the name, and at least one call was there; those of `OF_MOST` hold if
+most calls show them.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def survey_traits(
     samples: TorchSamples, own: Calls, constructions: dict[str, list[Construction]]
 ) -> dict[str, list[str]]:
     """The bare names that have each trait, and by namespace those whose every call gave one tensor."""
-    seen: dict[str, dict[str, bool]] = {trait: {} for trait in (*OF_ALL, *OF_WRITES)}
+    seen: dict[str, dict[str, int]] = {trait: {} for trait in (*OF_ALL, *OF_MOST, *OF_WRITES)}
     single: dict[str, dict[str, bool]] = {room: {} for room in ROOMS}
     several: set[str] = set()
     leading: set[str] = set()
@@ -42,11 +43,13 @@ def survey_traits(
         )
         if room == "Tensor" and leads(entry.target):
             leading.add(short)
-        verdicts = {**OF_ALL, **(OF_WRITES if is_write(short) else {})}
+        verdicts = {**OF_ALL, **OF_MOST, **(OF_WRITES if is_write(short) else {})}
         for trait, verdict in verdicts.items():
             for call in calls:
                 shown = _tried(verdict, entry.target, call)
-                if shown is not None:
+                if shown is not None and trait in OF_MOST:
+                    seen[trait][short] = seen[trait].get(short, 0) + (1 if shown else -1)
+                elif shown is not None:
                     seen[trait][short] = seen[trait].get(short, True) and shown
         for call in calls:
             outcome = _outcome(entry.target, call)
@@ -56,7 +59,9 @@ def survey_traits(
                 single[room][short] = single[room].get(short, True) and isinstance(outcome, Tensor)
             if _is_several(outcome) and not any(name.startswith("return_") for name in call.keywords):
                 several.add(short)
-    told = {trait: sorted(name for name, holds in names.items() if holds) for trait, names in seen.items()}
+    told = {
+        trait: sorted(name for name, holds in names.items() if holds > 0) for trait, names in seen.items()
+    }
     for room, names in single.items():
         told[f"one-tensor {room}"] = sorted(name for name, holds in names.items() if holds)
     told["several"] = sorted(several | _several_layers(constructions))
@@ -276,6 +281,36 @@ def _gradients(
         return torch.autograd.grad(outcomes, leaves, weights, allow_unused=True) if outcomes else (), read
 
 
+def gives_constants(function: Callable[..., Any], call: CallTemplate) -> bool | None:
+    """Whether the gradient is a constant though the graph keeps what requires grad: it reads an order or places there."""
+    kept: list[bool] = []
+    leaves: list[Tensor] = []
+    first = _first(call)
+    if first is None or min(first.shape) < 2:
+        return None
+
+    def needing(tensor: Tensor) -> Tensor:
+        copy = tensor.detach().clone()
+        if not copy.is_floating_point():
+            return copy
+        leaves.append(copy.requires_grad_(True))
+        return copy.clone()
+
+    def packed(tensor: Tensor) -> Tensor:
+        kept.append(tensor.requires_grad)
+        return tensor
+
+    ready = _copied(call, needing)
+    with torch.autograd.graph.saved_tensors_hooks(packed, lambda tensor: tensor):
+        outcomes = [each for each in _floating(_run(function, ready)) if each.requires_grad]
+    if not outcomes or not any(kept):
+        return None
+    weights = [torch.ones_like(each) for each in outcomes]
+    gradients = torch.autograd.grad(outcomes, leaves, weights, create_graph=True, allow_unused=True)
+    told = [each for each in gradients if each is not None and each.any()]
+    return not any(each.requires_grad for each in told) if told else None
+
+
 def _equal(some: tuple[Tensor | None, ...], others: tuple[Tensor | None, ...]) -> bool:
     return all(
         one is other or (one is not None and other is not None and torch.equal(one, other))
@@ -464,6 +499,8 @@ OF_ALL: dict[str, Verdict] = {
     "stays-dense": stays_dense,
     "twists": twists,
 }
+OF_MOST: dict[str, Verdict] = {"gives-constants": gives_constants}
+"""Traits that hold if more calls show them than not."""
 OF_WRITES: dict[str, Verdict] = {
     "keeps-zero": keeps_zero,
     "overwrites-all": overwrites_all,

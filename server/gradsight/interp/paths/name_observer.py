@@ -127,6 +127,8 @@ class NameObserver:
         """Whether torch has refused a write, or Python a gradient that is None: it goes no further on this path."""
         self.places: Counted[Place] = Counted()
         """The places of execution that were entered and not left yet."""
+        self.openings: list[ast.AST | None] = []
+        """The calls that opened them."""
         self.handlers: dict[type, Handler] = {
             NameSeen: self.on_name_seen,
             ConditionAsked: self.on_condition_asked,
@@ -221,6 +223,9 @@ class NameObserver:
         selected, self.selected = self.selected, None
         if selected is None or selected[1] is not fact.case or self.path.frame.unit.library:
             return
+        if fact.node in self.openings:
+            # One of several layers that the call applies.
+            return
         if self.places["hooked layer"] or any(
             isinstance(value, Tensor) and value.view_made_without_grad for value in fact.arguments.values()
         ):
@@ -288,9 +293,11 @@ class NameObserver:
 
     def on_entered(self, fact: Entered) -> None:
         self.places[fact.place] += 1
+        self.openings.append(fact.node)
 
     def on_left(self, fact: Left) -> None:
         self.places[fact.place] -= 1
+        self.openings.pop()
 
     def on_loop_ended(self, fact: LoopEnded) -> None:
         run = fact.run

@@ -24,7 +24,7 @@ from gradsight.interp.tensors.layouts import (
 from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, may_show, of_result, of_view
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.sequences import GIVEN, is_kept_exchanged
-from gradsight.interp.tensors.shapes import infer_shape
+from gradsight.interp.tensors.shapes import shape_or_error
 from gradsight.interp.tensors.structures import FIELDS, count_of_parts, nested
 from gradsight.interp.tensors.transform_levels import follow
 from gradsight.model.passed_cuts import cuts_of
@@ -304,7 +304,7 @@ class Recorder(AutogradFloor):
             if output.same == "always":
                 return source
             sometimes = output.aliased == "sometimes"
-            shape = infer_shape(op, output, bound, operands) if sometimes else None
+            shape = shape_or_error(self.path, op, output, bound, operands) if sometimes else None
             is_alike = shape is not None and shape == source.shape
             if is_alike and output.same == "sometimes" and source.dense:
                 return source
@@ -317,7 +317,7 @@ class Recorder(AutogradFloor):
                 result.requires_grad = flag
                 result.dtype = dtype
                 result.cuts = cuts
-                result.shape = infer_shape(op, output, bound, operands)
+                result.shape = shape_or_error(self.path, op, output, bound, operands)
                 result.dense = result.dense or (source.dense and leads(op, bound))
                 result.rows_dense = result.dense or stays_in_rows(op, bound, source)
                 result.batch_merges = result.dense or batch_stays_merged(op, bound, source)
@@ -331,7 +331,12 @@ class Recorder(AutogradFloor):
                 return result
             elif sometimes and (source.shape is None or None in source.shape or source.base is None):
                 may_share = True
-        result = Tensor(site, requires_grad=flag, dtype=dtype, shape=infer_shape(op, output, bound, operands))
+        result = Tensor(
+            site,
+            requires_grad=flag,
+            dtype=dtype,
+            shape=shape_or_error(self.path, op, output, bound, operands),
+        )
         if may_share:
             # With a dimension of size 1, or where an operator has laid its result out anew, the same memory, else a copy:
             # nothing is said about a write to it.

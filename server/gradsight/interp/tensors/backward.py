@@ -31,10 +31,13 @@ from gradsight.model.trace import (
     Walked,
 )
 from gradsight.model.values import AbsentGrad, Mapping, Seq, Unknown, Value, tensors_in
+from gradsight.ops.traits import having
 
 WITH_BIAS = frozenset(
     "Linear linear Bilinear bilinear Conv1d Conv2d Conv3d conv1d conv2d conv3d addmm addmv".split()
 )
+GIVES_CONSTANTS = having("gives-constants")
+"""`max` and its like read an order or places in what they save: their gradient is a constant, for torch too."""
 LENIENT = ("allow_unused", "materialize_grads")
 """Options of autograd.grad that allow inputs outside the graph; `**options` may hold them."""
 
@@ -376,7 +379,8 @@ class BackwardEngine(BackwardFaults):
         return any(gradient.needs_grad() is not False for gradient in gradients) or any(
             node.customs or any(saved.tensor.needs_grad() is not False for saved in node.saved)
             for node in passed
-            if not (is_bias and any(one is wanted for one in node.operands) and node.op in WITH_BIAS)
+            if node.op not in GIVES_CONSTANTS
+            and not (is_bias and any(one is wanted for one in node.operands) and node.op in WITH_BIAS)
         )
 
     def customs_between(self, outputs: list[Tensor], inputs: list[Tensor]) -> tuple[Any, ...]:

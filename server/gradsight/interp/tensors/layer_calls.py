@@ -79,12 +79,14 @@ class Modules(ModuleMethods):
             value = args[0] if args else kwargs["input"]
             if layer.options.get("inexact"):
                 return self.unknown_layer_result(layer, [*args, *kwargs.values()], node)
-            for child in (
+            children = (
                 self.objects.iterate_layer(layer, 0)[0]
                 if any(key.isdigit() for key in layer.attributes)
                 else [v for _, v in self.children_of(layer)]
-            ):
-                value = self.language.call(child, [value], {}, node)
+            )
+            with self.path.inside("row of layers", node):
+                for child in children:
+                    value = self.language.call(child, [value], {}, node)
             return value
         if name in CONTAINERS:
             return self.path.gap("call of a container of modules", node)

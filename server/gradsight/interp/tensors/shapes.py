@@ -4,13 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.tensors.sizes import broadcast, index_shape, shape_of, sizes, whole
+from gradsight.model.library_objects import RaisedObject
 from gradsight.model.tensors import Shape, Tensor
 from gradsight.model.values import Seq, Unknown, Value
 from gradsight.ops.fact import Output
 
 Operands = list[tuple[str, Tensor]]
 Rule = Callable[[Shape, dict[str, Value], Operands], Shape]
+
+
+class ShapesClash(Exception):
+    """torch refuses operands of these shapes."""
+
+
+def stretched(shapes: list[Shape]) -> Shape:
+    """The shape of operands that are stretched to each other."""
+    result = broadcast(shapes)
+    for shape in shapes:
+        for size, common in zip(reversed(shape or ()), reversed(result or ())):
+            if size not in (1, None, common) and common is not None:
+                raise ShapesClash
+    return result
+
+
+def shape_or_error(
+    path: PathState, op: str, output: Output, bound: dict[str, Value], operands: list[tuple[str, Tensor]]
+) -> Shape:
+    """The shape of a result; where torch refuses the operands, a program that waits for an error gets it."""
+    try:
+        return infer_shape(op, output, bound, operands)
+    except ShapesClash:
+        if path.frame.expecting and not path.premises:
+            raise RaisedError(RaisedObject("RuntimeError", path.site())) from None
+        return None
 
 
 def infer_shape(
@@ -146,13 +174,16 @@ def product(left: Shape, right: Shape) -> Shape:
     """The shape of `left @ right`."""
     if left is None or right is None or not left or not right:
         return None
+    inner = {left[-1], right[-2] if len(right) > 1 else right[0]}
+    if len(inner) == 2 and None not in inner:
+        raise ShapesClash
     if len(left) == 1 and len(right) == 1:
         return ()
     if len(left) == 1:
         return (*right[:-2], right[-1])
     if len(right) == 1:
         return left[:-1]
-    batch = broadcast([left[:-2], right[:-2]])
+    batch = stretched([left[:-2], right[:-2]])
     return None if batch is None else (*batch, left[-2], right[-1])
 
 
@@ -500,7 +531,7 @@ def _elementwise(shape: Shape, bound: dict[str, Value], operands: Operands) -> S
     if unknown and any(tensor.shape != () for _, tensor in operands):
         return None
     # What is not known and scales one number (`config.weight * loss`) is a number.
-    return broadcast([tensor.shape for _, tensor in operands])
+    return stretched([tensor.shape for _, tensor in operands])
 
 
 LOSS_RULES: frozenset[Rule | None] = frozenset((_loss, _class_loss, _elementwise_loss))

@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 from gradsight.model.tensors import Node, Saved, Tensor
 from gradsight.model.values import Function, Value
 
-Place = Literal["custom function", "transform", "checkpoint", "hooked layer"]
+Place = Literal["custom function", "transform", "checkpoint", "hooked layer", "row of layers"]
 """Where tensors are not what they seem: inside a Function's own forward or a transformed function; in a checkpoint, where
-what operators save is thrown away and computed again by backward; in a layer that hooks give another input."""
+what operators save is thrown away and computed again by backward; in a layer that hooks give another input.  A call of a row
+of layers is none of theirs."""
 
 
 class NameSeen(NamedTuple):
@@ -88,9 +89,10 @@ class LeafMade(NamedTuple):
 
 
 class Entered(NamedTuple):
-    """What is executed from now on happens inside such a place."""
+    """What is executed from now on happens inside such a place, which the call at `node` opens."""
 
     place: Place
+    node: ast.AST | None = None
 
 
 class Left(NamedTuple):
