@@ -9,7 +9,7 @@ from typing import Any
 from gradsight.interp.libraries.libraries_floor import LibrariesFloor
 from gradsight.interp.libraries.literal_shapes import counted, literal_shape
 from gradsight.interp.tensors.fact_selection import dtype_name
-from gradsight.interp.tensors.layers import CONTAINERS, EMPTY_MODULE
+from gradsight.interp.tensors.layers import EMPTY_MODULE
 from gradsight.interp.tensors.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.tensors.modules import MODULE_METHODS
 from gradsight.interp.tensors.sequences import packed
@@ -36,6 +36,7 @@ from gradsight.model.tensors import (
     any_requires_grad,
 )
 from gradsight.model.trace import Applied, Declared, LeafMade, Read
+from gradsight.model.unfinished import CONTAINERS
 from gradsight.model.values import (
     MISSING,
     Array,

@@ -21,6 +21,7 @@ from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame
 from gradsight.model.source import Source
 from gradsight.model.tensors import Tensor
+from gradsight.model.unfinished import leave_unfinished
 from gradsight.model.values import (
     MISSING,
     ClassValue,
@@ -126,7 +127,7 @@ class DistantCalls(LateSettings):
                     if inner.module is not None:
                         inner.module.training = Unknown("mode of a module in other hands", "bool")
         if function.name == "__init__" and args and isinstance(args[0], Instance):
-            args[0].open = True
+            leave_unfinished(args[0])
         result = self.nn.unknown_result(reason, args, kwargs, node)
         if isinstance(result, Unknown) and cuts_what_it_is_given(function.node):
             # Whether it would have been cut off from what it was given is not known.

@@ -10,6 +10,7 @@ from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import deeds_of, role_of
 from gradsight.interp.syntax import remembered, remembered_of
 from gradsight.interp.syntax_parts import parts_of
+from gradsight.model.unfinished import leave_unfinished
 from gradsight.model.values import (
     ClassValue,
     Function,
@@ -43,7 +44,7 @@ def make_receiver(machine: Machine, cls: ClassValue, given: dict[str, Value] | N
             is_made = True
         machine.entry.making = ""
         if not is_made:
-            instance.open = True
+            leave_unfinished(instance)
             machine.executed.discard(defined.node)
             complete(machine, instance)
         if instance.module is not None:

@@ -22,6 +22,7 @@ from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import DataField, DecoratorMade, GeneratorContext
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import ArgumentsBound, CallReturned
+from gradsight.model.unfinished import leave_unfinished
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -181,7 +182,7 @@ class Calls(Expressions):
     def left_out(self, reason: str, args: list[Value], node: ast.AST) -> Value:
         """A call is not executed: what it does to the object it was made on is not known."""
         if args and isinstance(args[0], Instance):
-            args[0].open = True
+            leave_unfinished(args[0])
         return self.path.gap(reason, node)
 
     def execute_function(
@@ -485,8 +486,7 @@ class Calls(Expressions):
             try:
                 self.call_function(init, [instance, *args], kwargs, node)
             except (PathEnded, RaisedError):
-                # Whoever goes on from here knows only what was made of it so far.
-                instance.open = True
+                leave_unfinished(instance)
                 raise
         elif cls.kind in ("data", "tuple") or by_fields is not defined:
             self.fill_fields(instance, fields, args, kwargs)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gradsight.interp.tensors.fact_selection import bind
-from gradsight.interp.tensors.layers import CONTAINERS
 from gradsight.interp.tensors.module_methods import ModuleMethods
 from gradsight.interp.tensors.sequences import lay_out
 from gradsight.interp.tensors.shapes import by_class
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.trace import Applied, GaveUp, InputShown
+from gradsight.model.unfinished import CONTAINERS
 from gradsight.model.values import (
     Function,
     Instance,

@@ -6,7 +6,6 @@ from gradsight.model.tensors import Shape
 from gradsight.model.values import Unknown, Value
 from gradsight.ops.traits import layer_fact
 
-CONTAINERS = {"nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.ParameterList", "nn.ParameterDict"}
 EMPTY_MODULE = "nn.Module"
 """What holds the modules and parameters that are set on it: `mid = nn.Module(); mid.block = Block()`."""
 MOST_NUMBERED = 8
@@ -56,4 +55,4 @@ def has_parameters(name: str, options: dict[str, Value]) -> bool:
     return any(kind == "parameter" for kind, _ in make_tensors(name, dict(options)).values())
 
 
-__all__ = ["CONTAINERS", "EMPTY_MODULE", "Unknown", "constructor_options", "has_parameters", "make_tensors"]
+__all__ = ["EMPTY_MODULE", "Unknown", "constructor_options", "has_parameters", "make_tensors"]

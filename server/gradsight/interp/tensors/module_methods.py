@@ -312,6 +312,9 @@ class ModuleMethods(ModuleRegistry):
             module_state(module).registered[name] = "buffer"
             if isinstance(value, Tensor) and not value.label:
                 value.label = f"self.{name}"
+            if isinstance(value, Tensor) and value.requires_grad is False:
+                # A buffer is a constant of the module: what its value was once computed from is not to learn through it.
+                value.cuts = frozenset()
         return None
 
     def module_register_parameter(

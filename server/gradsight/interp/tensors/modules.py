@@ -6,11 +6,12 @@ from gradsight.interp.python.containers import known_slice
 from gradsight.interp.python.expected_errors import waits_for
 from gradsight.interp.python.namespaces import REGISTRIES
 from gradsight.interp.syntax import calls_base_before, speaks_of_layers, spoken_operator, spread_names
-from gradsight.interp.tensors.layers import CONTAINERS, constructor_options, make_tensors
+from gradsight.interp.tensors.layers import constructor_options, make_tensors
 from gradsight.interp.tensors.nn_floor import ModulesFloor
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Cut, Maybe, Tensor
 from gradsight.model.trace import AttributeSet, BeforeInit, LayerMade, ParameterRefused, Wrapped
+from gradsight.model.unfinished import CONTAINERS
 from gradsight.model.values import (
     MISSING,
     Bound,
