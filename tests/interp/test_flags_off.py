@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.interp.checking import check
 
 SET_UP = """
@@ -187,3 +189,41 @@ for batch in torch.ones(9, 8, 4):
     optimizer.step()
 """
     )
+
+
+STOPPED = """
+import math, os, sys
+def train(model, criterion, loader, optimizer, args{}):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        if not math.isfinite(loss.item()):
+            print("not a number")
+            {}
+        if {}:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        else:
+            {}
+            loss.backward(){}
+            optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("leaving", ["sys.exit(1)", "exit()", "os._exit(2)", "raise ValueError"])
+@pytest.mark.parametrize(("option", "asked"), [("", "args.amp"), (", amp=False", "amp")])
+def test_an_arm_that_clears_for_itself_clears_for_no_other(leaving: str, option: str, asked: str) -> None:
+    check(STOPPED.format(option, leaving, asked, "pass", "  # GS501"))
+    check(STOPPED.format(option, leaving, asked, "optimizer.zero_grad()", ""))
+
+
+def test_an_option_to_clear_is_left_to_the_caller() -> None:
+    check("""
+def train(model, criterion, loader, optimizer, clear=True):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        if clear:
+            optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""")

@@ -60,13 +60,16 @@ def may_be_lifted(kind: str, decisions: Iterable[Decision]) -> bool:
 def is_asked_for(kind: str, decisions: Iterable[Decision]) -> bool:
     """Whether an option of the function, which its callers set, was switched off: it stands for what is not done.
 
-    `def run(..., clear=True)` with `if clear: optimizer.zero_grad()`
+    `def run(..., clear=True)` with `if clear: optimizer.zero_grad()`; an arm that differentiates as well clears for itself.
     """
     return any(
         isinstance(decision.key, Unknown)
         and decision.key.hint == "bool"
         and decision.key.reason.startswith("argument ")
-        and any(may_lift(kind, (node, not outcome)) for node, outcome in decision.turns)
+        and any(
+            may_lift(kind, branch) and not differentiates(branch)
+            for branch in ((node, not outcome) for node, outcome in decision.turns)
+        )
         for decision in decisions
     )
 
@@ -77,6 +80,10 @@ def may_lift(kind: str, branch: Arm) -> bool:
     return words is None or any(
         not words.isdisjoint(remembered(part, "said", said_in)) for part in arm(*branch)
     )
+
+
+def differentiates(branch: Arm) -> bool:
+    return any("backward" in remembered(part, "said", said_in) for part in arm(*branch))
 
 
 def arm(node: ast.AST, outcome: bool) -> list[ast.AST]:

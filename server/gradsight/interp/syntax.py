@@ -144,13 +144,24 @@ def own_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from own_statements(inner)
 
 
+LEAVING = frozenset({"sys.exit", "exit", "quit", "os._exit", "os.abort"})
+
+
+def ends_program(statement: ast.AST | None) -> bool:
+    """Whether a statement raises, or leaves the program: nothing behind it is meant to go on."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        called = statement.value.func
+        return isinstance(called, (ast.Name, ast.Attribute)) and ast.unparse(called) in LEAVING
+    return isinstance(statement, ast.Raise)
+
+
 def refuses_without(node: ast.If | ast.IfExp, frame: Frame) -> bool:
     """Whether the running function raises where an `if` of it is not taken: in its `else`, or in the statement behind it."""
     arm = node.orelse
     if not isinstance(node, ast.If) or not isinstance(arm, list):
         return False
     if arm:
-        return isinstance(arm[-1], ast.Raise)
+        return ends_program(arm[-1])
     function = frame.function
     return function is not None and node in remembered(function.node, "ifs_before_raise", ifs_before_raise)
 
@@ -165,7 +176,7 @@ def ifs_before_raise(function: ast.AST) -> frozenset[ast.If]:
     found = set()
     for block in blocks:
         for statement, behind in pairwise(block):
-            if isinstance(statement, ast.If) and isinstance(behind, ast.Raise):
+            if isinstance(statement, ast.If) and ends_program(behind):
                 last = statement
                 while len(last.orelse) == 1 and isinstance(last.orelse[0], ast.If):
                     last = last.orelse[0]

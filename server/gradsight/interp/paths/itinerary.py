@@ -23,6 +23,7 @@ from typing import NamedTuple
 from gradsight.interp.path_state import Decision
 from gradsight.interp.paths.arms import touch_of, touch_of_arm
 from gradsight.interp.paths.call_graph import leads_somewhere, summary_of
+from gradsight.interp.syntax import ends_program
 from gradsight.model.sites import Unit
 
 MOST_PATHS = 10
@@ -237,7 +238,7 @@ class Itinerary:
 def only_raises(turn: Turn) -> bool:
     """Whether a turn leads into an arm that refuses the program and does nothing else."""
     arm = getattr(turn.node, "body" if turn.outcome else "orelse", None)
-    if not isinstance(arm, list) or not arm or not isinstance(arm[-1], ast.Raise):
+    if not isinstance(arm, list) or not arm or not ends_program(arm[-1]):
         return False
     return all(isinstance(one, SIMPLE) for one in arm) and not leads_somewhere(turn.node, turn.outcome)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from gradsight.interp.path_state import Arm
 from gradsight.interp.python.loop_extrapolation import OUTCOMES, LoopExtrapolation, Trail
 from gradsight.interp.python.loops_floor import LoopsFloor
-from gradsight.interp.syntax import guarded_growth, names_returned
+from gradsight.interp.syntax import ends_program, guarded_growth, names_returned
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
@@ -351,7 +351,7 @@ def has_other_way(condition: ast.If | ast.IfExp) -> bool:
 def leaves_block(body: list[ast.stmt]) -> bool:
     """Whether a block ends by leaving: a guard clause."""
     last = body[-1] if body else None
-    return isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break))
+    return isinstance(last, (ast.Return, ast.Continue, ast.Break)) or ends_program(last)
 
 
 def is_number(value: Value) -> TypeGuard[float]:
