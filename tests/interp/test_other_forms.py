@@ -19,6 +19,26 @@ def test_clearing_outside_the_condition_of_an_accumulation_is_reported() -> None
     """)
 
 
+IN_RHYTHM = """
+def main(model, loader, optimizer, n):
+    done = 0
+    for epoch in range(10):
+        optimizer.zero_grad()
+        for x, y in loader:
+            {}
+            (model(x, y).mean() / n).backward()
+            if done % n == 0:
+                optimizer.step()
+                {}
+            done += 1
+"""
+
+
+def test_what_is_cleared_once_before_the_rounds_that_accumulate_is_left_alone() -> None:
+    check(IN_RHYTHM.format("pass", "optimizer.zero_grad()"))
+    check(IN_RHYTHM.format("optimizer.zero_grad()  # GS502", "pass"))
+
+
 def test_a_step_before_backward_that_finds_cleared_gradients_is_reported() -> None:
     check("""
         net = nn.Linear(4, 2)

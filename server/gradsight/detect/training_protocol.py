@@ -420,10 +420,21 @@ class TrainingProtocol:
         )
 
     def steps_sometimes(self, loop: ast.AST, site: Site) -> bool:
-        """Whether the loop steps only every so many rounds: `if (i + 1) % n == 0: optimizer.step()`."""
+        """Whether the loop steps only every so many rounds: `if (i + 1) % n == 0: optimizer.step()`.
+
+        What a loop inside it does in its own rhythm, it does in each round of the loop.
+        """
         function = site.frame.function
         texts = [loop] if function is None else [loop, function.node]
-        return any(steps_in_rhythm(inner) for text in texts for inner in syntax_parts(text))
+        nested = {
+            part
+            for inner in syntax_parts(loop)
+            if inner is not loop and isinstance(inner, (ast.For, ast.AsyncFor, ast.While))
+            for part in syntax_parts(inner)
+        }
+        return any(
+            steps_in_rhythm(inner) and inner not in nested for text in texts for inner in syntax_parts(text)
+        )
 
     def mode_switches(self) -> list[Action]:
         """The calls of `train` and `eval` so far; each action of the path is read once."""
