@@ -44,7 +44,7 @@ class Stage:
         ) = False
         self.ended_at: Site | None = None
         self.objects_passed_at = -1
-        self.unheard = self.assuming = False
+        self.unheard = self.assuming = self.has_receiver = False
         self.last_inference = -1
         self.branches: dict[Any, Any] = {}
         self.premises: dict[str, None] = {}
