@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradsight_dev.attack_memory import BACKWARDS, MEMORY, WAYS
+from gradsight_dev.attack_protocols import MORE
 
 SHADOWS: dict[str, str] = {
     "own class called Tensor": "class Tensor:\n    def __init__(self, t):\n        self.t = t\n    def add_(self, k):\n        return Tensor(self.t + k)\ny = VALUE\nTensor(y).add_(1)\ny.sum().backward()\n",
@@ -117,4 +118,5 @@ KINDS: dict[str, dict[str, str]] = {
     "memory": MEMORY,
     "backwards": BACKWARDS,
     "ways": WAYS,
+    **MORE,
 }

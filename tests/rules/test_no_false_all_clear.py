@@ -31,6 +31,12 @@ DOUBTFUL = {
     "each entry is the same tensor": HEAD
     + "kept = []\nfor _ in range(3):\n    y += 1\n    kept.append(y)\nprint(kept[0])\n"
     + TAIL,
+    "a window of it is read later": HEAD.replace("x * 2", "x.exp()")
+    + "(z,) = torch.broadcast_tensors(y)\nz += 1\n"
+    + TAIL,
+    "what unknown code gave may be itself": HEAD.replace("x * 2", "x.exp()")
+    + "z = torch.atleast_1d(y)\nz += 1\n"
+    + TAIL,
     "a hook holds the input": NET
     + "kept = []\nnet[1].register_forward_hook(lambda module, args, out: kept.append(args[0]))\n"
     + RUN,

@@ -8,6 +8,8 @@ import pytest
 
 from gradsight.analysis import Analyser
 from gradsight.model.source import Source
+from gradsight_dev.attack_protocols import MORE
+from gradsight_dev.attacks import HEAD, VALUES
 from gradsight_dev.fuzz_hovers import HoverTally, examine
 from gradsight_dev.hover_oracle import Verdict, compare, compare_saved, memories, observations
 
@@ -193,6 +195,16 @@ def test_no_card_of_a_call_says_what_torch_denies(name: str) -> None:
     examine(text, "calls.py", tally, "line ")
     assert tally.denied == []
     assert tally.calls > 0
+
+
+@pytest.mark.parametrize("kind", MORE)
+def test_no_card_in_a_disguise_says_what_torch_denies(kind: str) -> None:
+    tally = HoverTally()
+    for name, body in MORE[kind].items():
+        text = HEAD + body.replace("VALUE", VALUES["twin"])
+        examine(text, "attack.py", tally, f"{name}, line ")
+    assert tally.denied == []
+    assert tally.names > 50
 
 
 @pytest.mark.parametrize("first", range(0, len(PROGRAMS), BATCH))

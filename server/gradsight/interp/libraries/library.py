@@ -554,7 +554,7 @@ STANDARD = {
     "copy.deepcopy": "copy_deep", "copy.copy": "copy_shallow", "collections.namedtuple": "make_namedtuple",
     "collections.deque": "make_deque", "collections.defaultdict": "make_defaultdict", "collections.OrderedDict": "objects.builtin_dict",
     "functools.partial": "make_partial", "functools.reduce": "call_reduce", "weakref.ref": "weak_reference", "weakref.proxy": "weak_proxy",
-    "itertools.accumulate": "running_totals", "itertools.repeat": "repeat_value", "operator.methodcaller": "method_caller", "functools.wraps": "wrapping_decorator",
+    "itertools.accumulate": "running_totals", "itertools.repeat": "repeat_value", "itertools.starmap": "star_map", "operator.methodcaller": "method_caller", "functools.wraps": "wrapping_decorator",
     "functools.lru_cache": "cache_decorator", "functools.cache": "cache_decorator", "dataclasses.field": "field", "dataclasses.replace": "replace_fields", "dataclasses.fields": "fields_of_class",
     "dataclasses.dataclass": "dataclass_decorator", "itertools.chain": "chain", "itertools.chain.from_iterable": "chain_from",
     "itertools.product": "product", "itertools.count": "count_up", "itertools.cycle": "cycle", "itertools.islice": "islice",

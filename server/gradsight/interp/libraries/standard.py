@@ -234,4 +234,20 @@ class Standard(CustomFunctions):
                     return self.facts.apply_operator(f"Tensor.__{name}__", args, {}, node)
                 if not isinstance(args[0], Seq):
                     return self.language.binary_values(kind, args[0], args[1], node)
+        if name == "setitem" and len(args) == 3:
+            self.objects.set_item(args[0], args[1], args[2], node)
+            return None
+        if name == "getitem" and len(args) == 2:
+            return self.objects.get_item(args[0], args[1], node)
         return self.nn.unknown_result(f"call of operator.{name}", args, kwargs, node)
+
+    def star_map(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        """`itertools.starmap(function, rows)`: each row is spread when it is asked for."""
+        iterator, length = self.objects.iterate(args[1]) if len(args) > 1 else (iter(()), 0)
+
+        def results() -> Iterator[Value]:
+            for row in itertools.islice(iterator, 64):
+                given: list[Value] = list(row.items) if isinstance(row, Seq) else [Unknown("a row")]
+                yield self.language.call(args[0], given, {}, node)
+
+        return Stream(results(), length is not None)

@@ -84,6 +84,9 @@ class TorchFunctions(LibrariesFloor):
     """Calls of `torch.*`."""
 
     def call_torch(self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        if path.startswith("torch.ops.aten."):
+            # `torch.ops.aten.add_.Tensor` is one overload of `add_`.
+            path = "torch." + path.split(".")[3]
         if path in MODES or path in SETTERS:
             return self.nn.call_mode(path, args, kwargs, node)
         if path.endswith(".__init__") and args and isinstance(args[0], Instance):

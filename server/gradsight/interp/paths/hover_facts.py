@@ -383,7 +383,9 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
         is_leaf,
         known,
         made_by,
-        _recorded_as(observer, sighting, node) if node is not None and known and not is_rewritten else "",
+        _recorded_as(observer, sighting, node)
+        if node is not None and known and not is_rewritten and not sighting.escaped
+        else "",
         made_at,
         _window_on(tensor),
         tensor.grad_of.label if tensor.grad_of is not None and node is None else "",

@@ -213,6 +213,7 @@ class Builtins(Objects):
             if length is None or len(values) >= 64:
                 values = [*values, Number()]
         if "key" in kwargs:
+            self.ask_each(kwargs["key"], values, node)
             return values[0] if values else Unknown(f"{name} of nothing")
         ordered: list[Any] = [value for value in values if isinstance(value, (int, float, str))]
         if values and len(ordered) == len(values):
@@ -276,6 +277,8 @@ class Builtins(Objects):
         if not args:
             return Seq("list", [])
         items, exact = self.collect(args[0])
+        if "key" in kwargs:
+            self.ask_each(kwargs["key"], items, node)
         if exact and not kwargs:
             try:
                 ordered: list[Any] = [item for item in items if isinstance(item, (int, float, str))]
@@ -283,6 +286,12 @@ class Builtins(Objects):
             except TypeError:
                 return Seq("list", items)
         return Seq("list", items, exact)
+
+    def ask_each(self, key: Value, items: list[Value], node: ast.AST) -> None:
+        """A key is asked for once for each item: what it does, it does to all."""
+        if isinstance(key, (Function, Method)):
+            for item in items:
+                self.language.call(key, [item], {}, node)
 
     def collect(self, value: Value) -> tuple[list[Value], bool]:
         """Up to 64 items and whether they are all; of what a loop that was left early has filled, some are listed."""
@@ -503,6 +512,10 @@ class Builtins(Objects):
         if args:
             if isinstance(args[0], Stream):
                 return args[0]
+            if len(args) == 2:
+                # `iter(function, last)` calls the function until it gives this value, or the loop is left.
+                function = args[0]
+                return Stream((self.language.call(function, [], {}, node) for _ in range(2)), False)
             iterator, length = self.iterate(args[0])
             return self.sized(iterator, length)
         return Unknown("iter without arguments")

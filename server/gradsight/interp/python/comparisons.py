@@ -15,6 +15,8 @@ from gradsight.model.values import (
     AbsentGrad,
     ClassValue,
     External,
+    Function,
+    Instance,
     Mapping,
     Negated,
     Number,
@@ -215,6 +217,10 @@ class Comparisons(NameReading):
     def contains(self, container: Value, item: Value) -> Value:
         if isinstance(container, str) and isinstance(item, str):
             return item in container
+        if isinstance(container, Instance):
+            own, _ = container.cls.find("__contains__")
+            if isinstance(own, Function):
+                return self.call(own, [container, item], {}, self.path.node)
         if isinstance(container, Mapping):
             key = self.objects.mapping_key(item)
             if key in container.items:

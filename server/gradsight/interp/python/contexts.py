@@ -28,12 +28,15 @@ from gradsight.model.values import (
     Instance,
     Leave,
     Opaque,
+    Seq,
     Unknown,
     Value,
     Wrapper,
 )
 
 STACKS = {"contextlib.ExitStack", "contextlib.AsyncExitStack"}
+ERRORS = ("Error", "Exception", "Warning")
+"""How the names of the classes end that keep what they are made with as `args`."""
 ENTERING = {"__enter__", "__aenter__"}
 LEAVING = {"__exit__", "__aexit__"}
 GUARD = "<guard>"
@@ -72,8 +75,11 @@ class Contexts(Calls):
         return Unknown("value of a context manager"), None
 
     def enter_instance(self, context: Instance, node: ast.AST) -> tuple[Value, Leave | None]:
-        enter, _ = context.cls.find("__enter__")
-        leave, _ = context.cls.find("__exit__")
+        prefix = "__a" if isinstance(context.cls.find("__aenter__")[0], Function) else "__"
+        if isinstance(context.cls.find("__enter__")[0], Function):
+            prefix = "__"
+        enter, _ = context.cls.find(f"{prefix}enter__")
+        leave, _ = context.cls.find(f"{prefix}exit__")
         guard = self.guard_of(context, node)
         if isinstance(enter, Function):
             value = self.call_function(enter, [context], {}, node)
@@ -223,6 +229,8 @@ class Contexts(Calls):
     ) -> Opaque | None:
         """`__init__` of the library's class: setting the grad mode takes effect at once."""
         path = self.guard_path(instance.cls)
+        if any(isinstance(one, External) and one.path.endswith(ERRORS) for one in instance.cls.lineage()):
+            instance.attributes["args"] = Seq("tuple", list(args))
         if not path:
             return None
         if self.libraries.is_distribution_path(path):

@@ -161,6 +161,10 @@ class Expressions(Comparisons):
         self.path.tell(Read(value, node))
         if isinstance(value, (str, int, Version)) and node.format_spec is None:
             return value
+        if isinstance(value, Instance):
+            own, _ = value.cls.find("__format__")
+            if isinstance(own, Function):
+                self.call(own, [value, Unknown("a format", "text")], {}, node)
         return Unknown("formatted text", "text")
 
     # -- names and attributes ----------------------------------------------------------------------------------------
@@ -404,7 +408,8 @@ class Expressions(Comparisons):
     def subscript(self, node: ast.Subscript) -> Value:
         owner = self.evaluate(node.value)
         if isinstance(owner, (External, ClassValue)) and owner != External("sys.modules"):
-            return owner
+            if isinstance(owner, External) or owner.find("__class_getitem__")[0] is MISSING:
+                return owner
         return self.objects.get_item(owner, self.evaluate_index(node.slice), node)
 
     def evaluate_index(self, node: ast.expr) -> Value:

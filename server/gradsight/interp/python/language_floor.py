@@ -229,6 +229,9 @@ class LanguageFloor(metaclass=ABCMeta):
     def any_of(self, conditions: list[Value]) -> Value: ...
 
     @abstractmethod
+    def call(self, function: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value: ...
+
+    @abstractmethod
     def compare_values(self, op: str, left: Value, right: Value, node: ast.AST) -> Value: ...
 
     @abstractmethod

@@ -261,6 +261,8 @@ class Objects(FunctionObjects):
             return Array(owner.tensor, owner.cuts, whole=(owner.whole or owner) if is_part else None)
         if isinstance(owner, Opaque):
             return self.libraries.opaque_item(owner, index, node)
+        if isinstance(owner, ClassValue) and isinstance(made := owner.find("__class_getitem__")[0], Function):
+            return self.language.call_function(made, [owner, index], {}, node)
         if isinstance(owner, External) and owner.path == "sys.modules" and index == self.entry.module_name():
             return self.globals_dict(node)
         if isinstance(owner, AbsentGrad):

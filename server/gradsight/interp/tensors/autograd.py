@@ -13,7 +13,6 @@ from gradsight.interp.tensors.layouts import (
     DENSE_VIEWS,
     TWISTS,
     batch_stays_merged,
-    equal_parts,
     keeps_layout,
     keeps_operand,
     leads,
@@ -25,7 +24,7 @@ from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, may_show, of_re
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.sequences import GIVEN, is_kept_exchanged
 from gradsight.interp.tensors.shapes import shape_or_error
-from gradsight.interp.tensors.structures import FIELDS, count_of_parts, nested
+from gradsight.interp.tensors.structures import FIELDS, count_of_parts, nested, parts_like, with_each_source
 from gradsight.interp.tensors.transform_levels import follow
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site, Syntax
@@ -36,7 +35,6 @@ from gradsight.model.tensors import (
     Cut,
     Maybe,
     Node,
-    PartOf,
     Region,
     RequiresGrad,
     Saved,
@@ -45,6 +43,7 @@ from gradsight.model.tensors import (
 )
 from gradsight.model.trace import (
     CutByMode,
+    HandedOut,
     InferenceSaved,
     Iterated,
     OperandsSaved,
@@ -113,8 +112,9 @@ class Recorder(AutogradFloor):
         if wants is not False and recording is False:
             cuts = cuts | self.mode_cut(op, operands, site)
         results = [
-            self.make_result(op, output, bound, operands, recording, cuts, site, wants, certain)
+            self.make_result(op, output, given, operands, recording, cuts, site, wants, certain)
             for output in (case.outputs or (PLAIN,))
+            for given in with_each_source(output.alias, bound)
         ]
         if self.path.is_watched:
             self.path.tell(ResultsMade(op, results, operands, certain))
@@ -127,16 +127,37 @@ class Recorder(AutogradFloor):
                     result.node.open = True
         if case.writes:
             self.write_own_tensors(op, case, bound, site)
+        return self.put_together(op, case, bound, results, cuts, site)
+
+    def put_together(
+        self,
+        op: str,
+        case: Case,
+        bound: dict[str, Value],
+        results: list[Value],
+        cuts: frozenset[Cut],
+        site: Site,
+    ) -> Value:
+        """What the call gives: one result, several, or something else."""
         if (
             case.sequence
             or case.returns == "sequence"
             or (case.outputs and all(output.one_of_many for output in case.outputs))
         ):
-            return self.sequence_result(op, results[0], bound)
+            is_one_of_each = isinstance(bound.get(case.outputs[0].alias), Seq) if case.outputs else False
+            if self.path.is_watched and (is_one_of_each or count_of_parts(op, bound) is None):
+                # Of a tensor that fits already torch gives the tensor itself.
+                self.path.tell(HandedOut(results))
+            if is_one_of_each:
+                return Seq("tuple", results, True)
+            return parts_like(op, results[0], bound)
         if case.returns == "number":
             return Number(cuts)
-        if case.returns in ("object", "none"):
-            return Unknown(f"result of {op}") if case.returns == "object" else None
+        if case.returns == "object":
+            # It may be what was given itself, as `atleast_1d(x)` is.
+            return self.nn.unknown_result(f"result of {op}", list(bound.values()), {})
+        if case.returns == "none":
+            return None
         if case.structure:
             return nested(case.structure, results)
         if len(results) == 1 and case.returns != "tuple":
@@ -534,31 +555,6 @@ class Recorder(AutogradFloor):
         if tensor.inference_site is not None:
             self.path.refuse(InferenceSaved(tensor, node))
 
-    def sequence_result(self, op: str, first: Value, bound: dict[str, Value]) -> Value:
-        """A tuple of results of unknown length, all like the first."""
-        count = count_of_parts(op, bound)
-        if not isinstance(first, Tensor):
-            return Seq("tuple", [first], False)
-        parts = [first]
-        for index in range(1, count if count is not None else 3):
-            part = Tensor(
-                first.site,
-                first.storage,
-                first.counter,
-                first.node,
-                first.requires_grad,
-                first.dtype,
-                first.shape,
-            )
-            for name in PASSED_ON:
-                setattr(part, name, getattr(first, name))
-            part.region = PartOf(index)
-            if count is None or (index == count - 1 and not equal_parts(op, bound)):
-                part.shape = None
-            parts.append(part)
-        first.region = PartOf(0)
-        return Seq("tuple", list(parts), count is not None)
-
 
 def in_place(name: str, case: Case) -> bool:
     """Whether a written argument is what the operator works on, not a side effect such as running statistics."""
@@ -589,7 +585,6 @@ def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
     return case.holds_saved
 
 
-PASSED_ON = "base seen_rebases one_of_many overlapping cuts source dense born_version follows view_made_without_grad".split()
 """What the other parts of a sequence have of the first."""
 RESHAPES = SAME_IF_ALIKE | {"flatten", "unflatten", "ravel"}
 CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}

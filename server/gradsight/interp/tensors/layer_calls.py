@@ -73,6 +73,10 @@ class Modules(ModuleMethods):
 
     def apply_layer(self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         name = layer.name
+        hiding = layer.attributes.get("forward")
+        if hiding is not None:
+            # An attribute of the object hides the method of its class.
+            return self.language.call(hiding, args, kwargs, node)
         if name == "nn.Sequential":
             if not args and "input" not in kwargs:
                 return Unknown("Sequential without input")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsight.model.tensors import Tensor
+from gradsight.interp.tensors.layouts import equal_parts
+from gradsight.model.tensors import PartOf, Tensor
 from gradsight.model.values import Seq, Value
 
+PASSED_ON = "base seen_rebases one_of_many overlapping cuts source dense born_version follows view_made_without_grad".split()
 PACKED = ("data", "batch_sizes", "sorted_indices", "unsorted_indices")
 FIELDS = {
     "pack_padded_sequence": PACKED, "pack_sequence": PACKED,
@@ -28,7 +30,12 @@ def count_of_parts(op: str, bound: dict[str, Value]) -> int | None:
     if op == "chunk":
         chunks = bound.get("chunks")
         return int(chunks) if isinstance(chunks, int) and chunks <= 64 else None
-    if op in ("split", "split_with_sizes", "tensor_split"):
+    if op == "tensor_split":
+        wanted = values[1] if len(values) > 1 else None
+        if isinstance(wanted, Seq):
+            return len(wanted.items) + 1 if wanted.exact else None
+        return wanted if isinstance(wanted, int) and 0 < wanted <= 64 else None
+    if op in ("split", "split_with_sizes"):
         sizes = bound.get("split_size_or_sections", bound.get("split_size", bound.get("split_sizes")))
         if isinstance(sizes, Seq) and sizes.exact:
             return len(sizes.items)
@@ -38,6 +45,40 @@ def count_of_parts(op: str, bound: dict[str, Value]) -> int | None:
     if op == "unbind":
         return int(size) if size is not None and size <= 64 else None
     return None
+
+
+def with_each_source(name: str, bound: dict[str, Value]) -> list[dict[str, Value]]:
+    """The arguments once for each tensor of a list that a view is made of: `broadcast_tensors(a, b)` gives one of each."""
+    source = bound.get(name) if name else None
+    if not isinstance(source, Seq) or not source.exact or not source.items:
+        return [bound]
+    return [{**bound, name: item} for item in source.items]
+
+
+def parts_like(op: str, first: Value, bound: dict[str, Value]) -> Value:
+    """A tuple of results of unknown length, all like the first."""
+    count = count_of_parts(op, bound)
+    if not isinstance(first, Tensor):
+        return Seq("tuple", [first], False)
+    parts = [first]
+    for index in range(1, count if count is not None else 3):
+        part = Tensor(
+            first.site,
+            first.storage,
+            first.counter,
+            first.node,
+            first.requires_grad,
+            first.dtype,
+            first.shape,
+        )
+        for name in PASSED_ON:
+            setattr(part, name, getattr(first, name))
+        part.region = PartOf(index)
+        if count is None or (index == count - 1 and not equal_parts(op, bound)):
+            part.shape = None
+        parts.append(part)
+    first.region = PartOf(0)
+    return Seq("tuple", list(parts), count is not None)
 
 
 def nested(structure: str, results: list[Value]) -> Seq:
