@@ -388,3 +388,31 @@ def test_second_name_beside_a_copy_in_the_other_arm_is_meant() -> None:
     text = LAGGED.replace("OPTION", "False")
     check(text.replace("OTHERWISE", "None"))
     check(text.replace("OTHERWISE", "copy_of(self.critic)").replace("  # GS514", ""))
+
+
+TWINS = """
+from copy import deepcopy
+
+class Twins(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.online = nn.Linear(2, 2)
+        self.target = OTHER
+
+    def forward(self, x):
+        with torch.no_grad():HERE
+            y = self.target(x)
+        return -F.cosine_similarity(self.online(x), y).mean()
+
+net = Twins()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.randn(2, 2)).backward()
+    opt.step()
+"""
+
+
+def test_deep_copy_that_is_applied_with_grad_mode_off_is_a_target() -> None:
+    check(TWINS.replace("OTHER", "nn.Linear(2, 2)").replace("HERE", "  # GS204"))
+    check(TWINS.replace("OTHER", "deepcopy(self.online)").replace("HERE", ""))
