@@ -187,3 +187,33 @@ BY_NAME = """
 )
 def test_parameters_that_a_loop_over_all_modules_puts_into_groups_are_trained(kind: str, split: str) -> None:
     check(BLOCKS.replace("KIND", kind).replace("    SPLIT\n", split))
+
+
+SELECTED = """
+class Trainer:
+    def __init__(self, args):
+        self.model = MODEL
+        self.args = args
+
+    def train(self, loader):
+        groups, custom = [], set()
+        for group in self.args.parameter_groups:
+            names = group.pop("params")
+            custom.update(names)
+            groups.append({"params": [p for n, p in self.model.named_parameters() if n in names]})
+        groups.extend([{"params": [p for n, p in self.model.named_parameters() if n not in custom]}])
+        optimizer = torch.optim.AdamW(groups, lr=0.1)
+        for x in loader:
+            optimizer.zero_grad()
+            self.model(x).sum().backward()
+            optimizer.step()
+"""
+
+
+def test_groups_whose_members_are_selected_by_names_share_none() -> None:
+    check(SELECTED.replace("MODEL", "nn.Linear(2, 2)"))
+    check(SELECTED.replace("MODEL", "args.model"))
+    check("""
+    net = nn.Linear(2, 2)
+    optimizer = torch.optim.SGD([{"params": net.parameters()}, {"params": [net.weight]}], lr=0.1)  # GS518
+    """)

@@ -186,3 +186,19 @@ def test_a_second_name_that_is_compared_is_told() -> None:
         b = double(a)
         print(a, b)
     """)
+
+
+def test_steps_between_which_a_test_asserts_what_they_did_are_meant() -> None:
+    program = """
+    def test_steps():
+        net = nn.Linear(2, 2)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1)
+        net(torch.ones(2, 2)).sum().backward()
+        opt.step()
+        SAID
+        opt.step()WHAT
+
+    test_steps()
+    """
+    check(program.replace("SAID", "print(net.weight)").replace("WHAT", "  # GS520"))
+    check(program.replace("SAID", "assert net.weight.sum() < 9").replace("WHAT", ""))

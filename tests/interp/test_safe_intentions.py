@@ -316,3 +316,103 @@ class Agent(nn.Module):
 """
     check(text)
     check(text.replace("compute_returns", "sums").replace("kept[::-1])", "kept[::-1])  # GS201"))
+
+
+CHOSEN = """
+class Head(nn.Module):
+    def __init__(self, learn=False):
+        super().__init__()
+        self.body, self.head = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.learn = learn
+
+    def forward(self, x):
+        features = self.body(x)
+        features = HOW
+        return self.head(features)
+
+net = Head()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.randn(2, 2)).sum().backward()
+    opt.step()
+"""
+TEMPERATURE = """
+log_alpha = nn.Parameter(torch.zeros(1))
+net = nn.Linear(2, 2)
+opt = torch.optim.SGD([*net.parameters(), log_alpha], lr=0.1)
+
+def alpha()HOW:
+    return log_alpha.exp().item()WHAT
+
+for _ in range(3):
+    opt.zero_grad()
+    loss = net(torch.randn(2, 2)).mean() + alpha()
+    loss.backward()
+    opt.step()
+"""
+LAGGED = """
+class Agent:
+    def __init__(self, lagged):
+        self.critic = nn.Linear(2, 2)
+        self.opt = torch.optim.SGD(self.critic.parameters(), lr=0.1)
+        if lagged:
+            self.critic_old = OTHERWISE
+        else:
+            self.critic_old = self.critic  # GS514
+
+    def update(self, x):
+        with torch.no_grad():
+            target = self.critic_old(x)
+        self.opt.zero_grad()
+        F.mse_loss(self.critic(x), target).backward()
+        self.opt.step()
+
+agent = Agent(OPTION)
+for _ in range(3):
+    agent.update(torch.randn(2, 2))
+"""
+
+
+def test_cut_that_an_option_chooses_is_meant() -> None:
+    check(CHOSEN.replace("HOW", "features.detach()  # GS203"))
+    check(CHOSEN.replace("HOW", "features if self.learn else features.detach()"))
+
+
+def test_number_that_a_function_is_declared_to_return_is_meant() -> None:
+    check(TEMPERATURE.replace("HOW", "").replace("WHAT", "  # GS202"))
+    check(TEMPERATURE.replace("HOW", " -> float").replace("WHAT", ""))
+
+
+def test_second_name_beside_a_copy_in_the_other_arm_is_meant() -> None:
+    text = LAGGED.replace("OPTION", "False")
+    check(text.replace("OTHERWISE", "None"))
+    check(text.replace("OTHERWISE", "copy_of(self.critic)").replace("  # GS514", ""))
+
+
+TWINS = """
+from copy import deepcopy
+
+class Twins(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.online = nn.Linear(2, 2)
+        self.target = OTHER
+
+    def forward(self, x):
+        with torch.no_grad():HERE
+            y = self.target(x)
+        return -F.cosine_similarity(self.online(x), y).mean()
+
+net = Twins()
+opt = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(3):
+    opt.zero_grad()
+    net(torch.randn(2, 2)).backward()
+    opt.step()
+"""
+
+
+def test_deep_copy_that_is_applied_with_grad_mode_off_is_a_target() -> None:
+    check(TWINS.replace("OTHER", "nn.Linear(2, 2)").replace("HERE", "  # GS204"))
+    check(TWINS.replace("OTHER", "deepcopy(self.online)").replace("HERE", ""))

@@ -320,3 +320,14 @@ class Conv(nn.Module):
 def test_argument_that_is_a_constant_if_it_is_left_out_carries_no_graph() -> None:
     check(LEFT_OUT.replace("INSTEAD", "self.lin(x)"))
     check(LEFT_OUT.replace("INSTEAD", "x.new_ones(4)").replace("  # GS105", ""))
+
+
+def test_anchors_of_a_detector_are_constants() -> None:
+    program = """
+    class Loss(nn.Module):
+        def forward(self, predictions, target, OTHER):
+            target[..., 3:5] = torch.log(1e-16 + target[..., 3:5] / OTHER)HERE
+            return F.mse_loss(predictions[..., 3:5], target[..., 3:5])
+    """
+    check(program.replace("OTHER", "scaling").replace("HERE", "  # GS101"))
+    check(program.replace("OTHER", "anchors").replace("HERE", ""))

@@ -62,3 +62,19 @@ def test_a_flag_does_not_excuse_clipping_scaled_gradients(
     run(program.format(before=before, moved=STANDS))
     monkeypatch.setenv("GRADSIGHT_TEST_AMP", "0")
     run(program.format(before=before, moved=MOVES))
+
+
+def test_comparing_scaled_gradients_does_not_use_them() -> None:
+    program = """
+    net = nn.Linear(2, 2)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler()
+    for _ in range(3):
+        opt.zero_grad()
+        scaler.scale(net(torch.randn(2, 2)).sum()).backward()
+        USE
+        scaler.step(opt)
+        scaler.update()
+    """
+    check(program.replace("USE", "assert torch.allclose(net.weight.grad, net.weight.grad)"))
+    check(program.replace("USE", "print(torch.linalg.norm(net.weight.grad))  # GS507"))

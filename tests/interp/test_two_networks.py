@@ -401,3 +401,36 @@ def test_an_optimizer_that_a_part_makes_behind_the_end_of_the_work_counts() -> N
                     loss.backward()
                     self.policy.actor_optimizer.step()
     """)
+
+
+ENSEMBLE = """
+class Agent:
+    def __init__(self, actor, critic, actor_optim, critic_optim, rounds):
+        self.actor, self.critic = nn.Linear(2, 2), nn.Linear(2, 2)
+        self.actor_optim = torch.optim.SGD(self.actor.parameters(), lr=0.1)
+        self.critic_optim = torch.optim.SGD(self.critic.parameters(), lr=0.1)
+        self.rounds = rounds
+
+    def update(self, x):
+        for i in range(self.rounds):
+            self.critic_optim.zero_grad()
+            self.critic(self.actor(x)).pow(2).mean().backward()
+            if (i + 1) % self.rounds == 0:
+                SECOND
+                self.actor_optim.step()
+            self.critic_optim.step()
+"""
+
+
+def test_clear_that_makes_room_for_another_loss_drops_nothing_that_was_wanted() -> None:
+    second = "self.actor_optim.zero_grad()\n                (-self.critic(self.actor(x))).mean().backward()"
+    check(ENSEMBLE.replace("SECOND", second))
+    check("""
+    net = nn.Linear(2, 2)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1)
+    for i in range(9):
+        opt.zero_grad()  # GS502
+        net(torch.ones(2, 2)).sum().backward()
+        if (i + 1) % 3 == 0:
+            opt.step()
+    """)

@@ -6,11 +6,14 @@ A closure that computes nothing hands the optimizer the gradients of its first c
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
+from gradsight.interp.syntax import named_last
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
@@ -77,7 +80,7 @@ class AppliedTwice:
 
     def claim(self, again: list[tuple[Tensor, AppliedStep]], optimizer: Optimizer, site: Site) -> None:
         parameter, before = again[0]
-        if before.filled_at is None:
+        if before.filled_at is None or is_tried_in_steps(before.site, site):
             return
         steps = [
             Step("made", before.filled_at, "the gradients are computed here"),
@@ -93,3 +96,19 @@ class AppliedTwice:
             parameter=parameter.label,
             how="closure" if before.site is site else "shared" if both else "again",
         )
+
+
+def is_tried_in_steps(first: Site, second: Site) -> bool:
+    """Whether a test says between two steps what the first has done: `opt.step(); assert moved(net); opt.step()`."""
+    for one in (first, *first.callers()):
+        for other in (second, *second.callers()):
+            function = one.frame.function
+            if one.frame is other.frame and function is not None:
+                lines = range(one.line - one.unit.offset, other.line - other.unit.offset)
+                return any(
+                    isinstance(node, (ast.Assert, ast.Call))
+                    and node.lineno in lines
+                    and (isinstance(node, ast.Assert) or named_last(node.func).startswith("assert"))
+                    for node in syntax_parts(function.node)
+                )
+    return False

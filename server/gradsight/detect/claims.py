@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from gradsight.detect.meant_cuts import is_meant
 from gradsight.detect.missing_claims import ABSENCES, GRANTED_ONLY, ClaimKey
 from gradsight.detect.passed_arms import may_lift
 from gradsight.detect.path import Path
@@ -66,6 +67,8 @@ class Claims:
             assumption = assumption or "; ".join(path.premises)
         is_evident = bool(assumption) and (bool(path.premises) or assumption in path.told_premises)
         if kind in REFUSALS and (self.path.frame.expecting if kind in IMMEDIATE else site.expected):
+            return
+        if is_meant(kind, site):
             return
         if site.unit.library or (site.library and kind == "inplace-recorded"):
             # Of what a library does there is nothing to say but its faults, and those where the user's code stands.

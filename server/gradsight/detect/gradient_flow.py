@@ -11,6 +11,7 @@ from gradsight.detect.mode_cuts import steps_of_mode
 from gradsight.detect.path import Path
 from gradsight.detect.phases import belongs_to_an_early_phase
 from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.interp.syntax import named_last
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
@@ -142,6 +143,7 @@ class GradientFlow:
                     belongs_to_an_early_phase(cut.site, site)
                     or is_an_option(cut.site)
                     or self.only_applies_what_was_loaded(cut)
+                    or is_target_network(cut, parameter)
                 ):
                     self.report_cut(cut, parameter, run, site)
                 return
@@ -335,6 +337,16 @@ class GradientFlow:
                 hidden=False,
                 parameter="",
             )
+
+
+def is_target_network(cut: Cut, parameter: Tensor) -> bool:
+    """Whether a deep copy of a module is applied with grad mode off: it is to follow, whoever holds its parameters."""
+    call = parameter.site.node
+    return (
+        cut.kind in ("no_grad", "inference")
+        and isinstance(call, ast.Call)
+        and named_last(call.func) == "deepcopy"
+    )
 
 
 def is_stand_in(parameter: Tensor) -> bool:

@@ -169,6 +169,8 @@ class ModuleAliases:
         return True
 
     def claim(self, alias: ModuleAlias, *steps: Step) -> None:
+        if alias.how == "name" and is_made_otherwise(alias):
+            return
         self.claims.add(
             KIND,
             alias.site,
@@ -189,6 +191,21 @@ def is_shallow_copy(call: ast.Call) -> bool:
 
 def last_word(expression: ast.expr) -> str:
     return expression.attr if isinstance(expression, ast.Attribute) else getattr(expression, "id", "")
+
+
+def is_made_otherwise(alias: ModuleAlias) -> bool:
+    """Whether the other arm of a condition gives the same name what a call makes: no copy is wanted in this arm."""
+    for node in (inner for statement in alias.site.unit.tree for inner in syntax_parts(statement)):
+        if isinstance(node, ast.If) and node.orelse:
+            for arm, other in ((node.body, node.orelse), (node.orelse, node.body)):
+                if alias.site.node in arm and any(
+                    isinstance(statement, ast.Assign)
+                    and isinstance(statement.value, ast.Call)
+                    and alias.name in map(ast.unparse, statement.targets)
+                    for statement in other
+                ):
+                    return True
+    return False
 
 
 def read_of(attribute: str, site: Site) -> ast.AST | None:

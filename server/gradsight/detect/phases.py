@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.interp.syntax import conditions_around
+from gradsight.interp.syntax import conditions_around, named_last
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.sites import Frame, Site
 
@@ -77,3 +77,24 @@ def arguments_of_modes(site: Site) -> list[ast.expr]:
         if isinstance(item.context_expr, ast.Call)
         for argument in item.context_expr.args
     ]
+
+
+def makes_room_for_another_loss(clear: Site, filled: Site) -> bool:
+    """Whether the next backward in the block of a clear is not the one whose gradients are cleared: another loss is next."""
+    function = clear.frame.function
+    for node in syntax_parts(function.node) if function is not None else ():
+        for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
+            places = [part is clear.node for part in map(_simple, block)] if isinstance(block, list) else []
+            if True in places:
+                later = [
+                    call
+                    for statement in block[places.index(True) + 1 :]
+                    for call in syntax_parts(statement)
+                    if isinstance(call, ast.Call) and named_last(call.func) == "backward"
+                ]
+                return bool(later) and later[0] is not filled.node
+    return False
+
+
+def _simple(statement: ast.AST) -> ast.AST:
+    return statement.value if isinstance(statement, ast.Expr) else statement

@@ -17,6 +17,9 @@ from gradsight.model.tensors import Node, Region, Tensor
 from gradsight.model.trace import Backward, Scaled, ScalerStepping, Stepping
 
 INDIFFERENT = {
+    "allclose",
+    "equal",
+    "isclose",
     "isfinite",
     "isnan",
     "isinf",

@@ -11,6 +11,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.frozen_parameters import frozen_places, may_thaw
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
+from gradsight.detect.phases import makes_room_for_another_loss
 from gradsight.detect.picked_modules import picked_parameters
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.library_places import is_of_library
@@ -351,7 +352,7 @@ class TrainingProtocol:
                 steps_in_rhythm(one.node) for one in self.path.decisions[record.decisions :]
             ):
                 continue
-            if run not in dict(filled.loops):
+            if run not in dict(filled.loops) or makes_room_for_another_loss(site, filled):
                 continue
             if not self.steps_sometimes(run.node, site):
                 self.inner_clears.setdefault(tensor, (site, filled, run))

@@ -411,6 +411,20 @@ def speaks_of_layers(node: ast.AST) -> bool:
     )
 
 
+def asks_for_membership(condition: ast.AST) -> bool:
+    """Whether a condition asks if something is among others: `name in chosen`, `any(part in name for part in parts)`."""
+    found: bool = remembered(condition, "asks for membership", _asks_for_membership)
+    return found
+
+
+def _asks_for_membership(condition: ast.AST) -> bool:
+    asked = getattr(condition, "test", condition)
+    return any(
+        isinstance(part, ast.Compare) and isinstance(part.ops[0], (ast.In, ast.NotIn))
+        for part in syntax_parts(asked)
+    )
+
+
 def named_last(node: ast.AST) -> str:
     """The last part of a dotted name, empty for anything else."""
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

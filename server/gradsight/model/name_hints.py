@@ -20,7 +20,7 @@ NAMES: dict[str, str] = {
     "function": r"act|activ|drop|pool|loss|criterion|fn$|func|forward|hook|callback|metric|scheduler|sampler|get|rearrange",
     "source": r"loader|data|batch|buffer|replay|(^|[._])envs?$|(^|_)dl$|(^|_)iter(ator)?$",
     "holder of data": r"(data|dataset|datasets|loader|batch)$",
-    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|(^|_)(seq)?lens?$|^y$|^y_|true|^gt|ground|rewards?$|dones?$"
+    "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|(^|_)(seq)?lens?$|^y$|^y_|true|^gt|ground|rewards?$|dones?$|(^|_)anchors$"
     r"|rotary|rope|freqs|(^|_)(cos|sin)($|_)|scale|position|timestep|sigma|size|shape",
     "places": r"(^|_)(ind(ex|ices)|idxs?|ids?|perm)$",
     "settings": r"(^|[._])(args|argv|config|cfg|conf|hparams|hp|hps|options|settings|flags)$",

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any
 
 from gradsight.interp.path_state import PathState
-from gradsight.interp.syntax import clears_or_sets_gradients, names_read, reads_data
+from gradsight.interp.syntax import asks_for_membership, clears_or_sets_gradients, names_read, reads_data
 from gradsight.interp.tensors.modes import Modes
 from gradsight.model.library_objects import GradientScaler, Optimizer, Scheduler
 from gradsight.model.passed_cuts import cuts_of
@@ -128,15 +128,20 @@ class Training(Modes):
     def check_groups(self, groups: list[list[Tensor]], exact: bool, site: Site) -> None:
         """torch wants one group at least, and no tensor in two of them; a group without members is none of its concern.
 
-        Where anything on the path was not understood, a module may have more than was seen.
+        Where anything on the path was not understood, a module may have more than was seen.  A tensor that stands for
+        all parameters of a module that is not known may be in several: each has others of them.  So may any where names
+        select the members and a path has supposed which names those are.
         """
         if not groups and exact and not self.path.gaps:
             self.path.refuse(OptimizerRefused(site, "empty"))
         seen: set[Tensor] = set()
         for group in groups:
-            twice = next((tensor for tensor in group if tensor in seen), None)
+            twice = next(
+                (one for one in group if one in seen and "<stand in>" not in (one.attributes or {})), None
+            )
             if twice is not None:
-                self.path.refuse(OptimizerRefused(site, "twice", twice))
+                if exact and not any(asks_for_membership(one.node) for one in self.path.decisions):
+                    self.path.refuse(OptimizerRefused(site, "twice", twice))
                 return
             seen.update(group)
 
