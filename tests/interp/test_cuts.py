@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.interp.checking import check
 
 
@@ -453,4 +455,32 @@ def test_two_branches_of_one_network_are_left_alone() -> None:
             opt.zero_grad()
             loss.backward()
             opt.step()
+    """)
+
+
+@pytest.mark.parametrize(("last", "loss"), [(".log_softmax(-1)", "nll_loss"), ("", "cross_entropy")])
+def test_a_target_that_nobody_knows_names_classes(last: str, loss: str) -> None:
+    program = f"""
+        def train(net: nn.Module, batches, graph):
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+            for x in batches:
+                optimizer.zero_grad()
+                out = net(x){last}
+                loss = F.{loss}(LOSS
+                loss.backward()
+                optimizer.step()
+    """
+    check(program.replace("LOSS", "out.detach(), graph.labels[graph.chosen])  # GS203"))
+    check(program.replace("LOSS", "out, graph.labels[graph.chosen])"))
+
+
+def test_a_target_that_a_network_computes_brings_its_graph() -> None:
+    check("""
+        def train(student: nn.Module, teacher: nn.Module, batches):
+            optimizer = torch.optim.SGD(teacher.parameters(), lr=0.1)
+            for x in batches:
+                optimizer.zero_grad()
+                loss = F.cross_entropy(student(x).detach(), teacher(x).softmax(-1))
+                loss.backward()
+                optimizer.step()
     """)

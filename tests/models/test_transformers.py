@@ -98,3 +98,32 @@ train(torch.utils.data.DataLoader(load_rows()))
 def test_pretrained_model_is_trained_by_a_loop() -> None:
     check(LOOP.replace("CLEAR", "pass").replace("MARK", "  # GS501"))
     check(LOOP.replace("CLEAR", "opt.zero_grad()").replace("MARK", ""))
+
+
+@pytest.mark.parametrize(
+    "init",
+    [
+        "def __init__(self, own, **kwargs):\n        super().__init__(**kwargs)\n        self.own = own",
+        "def __init__(self, *args, **kwargs):\n        super().__init__(*args, **kwargs)",
+        "def __init__(self, model, args):\n        super().__init__(model=model, args=args)",
+    ],
+)
+@pytest.mark.parametrize(
+    ("returned", "mark"), [("loss.item()", "  # GS202"), ("loss.detach()", "  # GS203"), ("loss", "")]
+)
+def test_which_model_a_trainer_gets_is_not_known(init: str, returned: str, mark: str) -> None:
+    """It need not be one of the library's: a user's own returns what it likes."""
+    check(
+        f"""
+from transformers import Trainer
+
+class Own(Trainer):
+    {init}
+
+    def compute_loss(self, model, inputs, return_outputs=False, **kwargs):
+        _, _, values = model(**inputs, output_hidden_states=True)
+        chosen, rejected = torch.split(values, 4, dim=0)
+        loss = -F.logsigmoid(chosen - rejected).mean()
+        return {returned}{mark}
+"""
+    )

@@ -176,11 +176,23 @@ OF_WHOLE_NUMBERS = frozenset({"index", "mask", "condition"})
 """Parameters at which operators of torch take tensors of whole numbers or of truth values alone."""
 
 
+OF_CLASSES = frozenset(
+    "nll_loss NLLLoss NLLLoss2d cross_entropy CrossEntropyLoss multi_margin_loss MultiMarginLoss multilabel_margin_loss "
+    "MultiLabelMarginLoss ctc_loss CTCLoss".split()
+)
+"""Losses whose target names classes; that of `cross_entropy` may be probabilities, too."""
+
+
 def takes_no_graph(op: str, parameter: str) -> bool:
     """Whether what is given at a parameter brings no graph; `max(a, b)` and `min(a, b)` take a tensor at the place of `dim`."""
     if parameter in OF_WHOLE_NUMBERS:
         return True
     return parameter in NOT_TENSORS and not (parameter == "dim" and op in ("max", "min"))
+
+
+def names_classes(op: str, parameter: str) -> bool:
+    """Whether the target of a loss is given at a parameter: nobody differentiates by it, unless it is known to have a graph."""
+    return parameter in ("target", "targets") and op.rpartition(".")[2] in OF_CLASSES
 
 
 def output_name(what: str) -> str:

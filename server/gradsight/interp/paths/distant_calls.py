@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.late_settings import LateSettings
-from gradsight.interp.syntax import cuts_what_it_is_given
+from gradsight.interp.syntax import cuts_what_it_is_given, returns_value
 from gradsight.interp.tensors.module_methods import NotFollowed
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame
@@ -75,6 +75,9 @@ class DistantCalls(LateSettings):
         self.too_costly: dict[ast.AST, int] = {}
         """Functions that cost more than was left for them, and how much that was: they are not begun again with less."""
 
+        self.raising: set[ast.AST] = set()
+        """Functions that raised on arms chosen for conditions nobody knows: what was chosen then stays chosen on this path."""
+
     def execute_function(
         self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Any:
@@ -111,8 +114,11 @@ class DistantCalls(LateSettings):
                 self.too_costly[function.node] = given
             reason = f"{function.name} costs too much to follow"
         except RaisedError:
-            if path.tries or len(path.decisions) == decided:
+            if path.tries or not (
+                len(path.decisions) > decided or function.node in self.raising or is_forward(function, args)
+            ):
                 raise
+            self.raising.add(function.node)
             reason = f"{function.name} raises on the way that was taken through it"
         finally:
             self.is_far = False
@@ -120,6 +126,12 @@ class DistantCalls(LateSettings):
         for name, value in state.items():
             setattr(path, name, value)
         path.log[done:] = [action for action in path.log[done:] if action.verb not in ("train", "eval")]
+        return self.not_followed(function, reason, args, kwargs, node)
+
+    def not_followed(
+        self, function: Function, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> Value:
+        """What a call returns that was not followed to its end; whatever it was given is in unknown hands."""
         for value in [*args, *kwargs.values()]:
             if isinstance(value, (Instance, Layer)) and value.module is not None:
                 # Whether it would have been left in training mode is not known.
@@ -132,7 +144,19 @@ class DistantCalls(LateSettings):
         if isinstance(result, Unknown) and cuts_what_it_is_given(function.node):
             # Whether it would have been cut off from what it was given is not known.
             result.graph = None
+        elif isinstance(result, Unknown) and result.graph is None and is_forward(function, args):
+            self.compute_from_parameters(result, args, kwargs, node)
         return result
+
+    def compute_from_parameters(
+        self, result: Unknown, args: list[Any], kwargs: dict[str, Any], node: ast.AST
+    ) -> None:
+        """What a `forward` that was not followed returns depends on the parameters of its module, as that of an unknown one."""
+        parameters = [tensor for _, tensor in self.nn.tensors_of(args[0], "parameter")]
+        given = self.entry.graphs_in(args[1:], kwargs)
+        name = args[0].cls.name
+        premise = f"what `{name}` returns depends on its parameters"
+        self.entry.give_graph(result, [*parameters, *given], name, node, premise)
 
     def run_generator(
         self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()
@@ -257,6 +281,19 @@ def is_trained(value: Value) -> bool:
         inner = value.items if isinstance(value, Seq) else value.items.values()
         return any(map(is_trained, inner))
     return isinstance(value, (Tensor, Instance, Layer, Optimizer))
+
+
+def is_forward(function: Function, args: list[Any]) -> bool:
+    """Whether a module is applied, and nothing in the text of that says that it is not to be trained by it."""
+    return (
+        function.name == "forward"
+        and not function.wrappers
+        and bool(args)
+        and isinstance(args[0], Instance)
+        and args[0].module is not None
+        and isinstance(function.node, ast.FunctionDef)
+        and returns_value(function.node)
+    )
 
 
 def is_in_loop(frame: Frame) -> bool:

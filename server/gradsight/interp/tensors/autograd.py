@@ -8,7 +8,7 @@ from gradsight.interp.path_state import PathState
 from gradsight.interp.tensors.autograd_floor import AutogradFloor
 from gradsight.interp.tensors.changes import is_copy_of_all
 from gradsight.interp.tensors.einsum import COPIED, KEPT, factors_kept
-from gradsight.interp.tensors.fact_selection import PLAIN, dtype_name
+from gradsight.interp.tensors.fact_selection import PLAIN, dtype_name, is_no_operand
 from gradsight.interp.tensors.layouts import (
     DENSE_VIEWS,
     TWISTS,
@@ -65,7 +65,7 @@ from gradsight.model.values import (
     Value,
     tensors_in,
 )
-from gradsight.ops.fact import Case, Output, Save, takes_no_graph
+from gradsight.ops.fact import Case, Output, Save
 
 
 class Recorder(AutogradFloor):
@@ -222,7 +222,7 @@ class Recorder(AutogradFloor):
         ignorant = False
         cuts = NO_CUTS
         for name, value in bound.items():
-            if isinstance(value, (Seq, Unknown)) and takes_no_graph(op, name):
+            if isinstance(value, (Seq, Unknown)) and is_no_operand(op, name, value):
                 continue
             if isinstance(value, Tensor):
                 operands.append((name, value))

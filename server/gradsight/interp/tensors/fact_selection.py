@@ -11,7 +11,7 @@ from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Shape, Tensor
 from gradsight.model.trace import CaseSelected
 from gradsight.model.values import MISSING, Array, Number, Seq, Slice, Unknown, Value, is_constant
-from gradsight.ops.fact import Case, Condition, OpFact, Output
+from gradsight.ops.fact import Case, Condition, OpFact, Output, names_classes, takes_no_graph
 
 PLAIN = Output()
 PLAIN_CASE = Case(outputs=(PLAIN,), holds_saved="sometimes")
@@ -287,3 +287,14 @@ __all__ = [
     "parts_of",
     "short_name",
 ]
+
+
+def is_no_operand(op: str, parameter: str, value: Seq | Unknown) -> bool:
+    """Whether what is given at a parameter brings no graph: no tensor, or classes of which nothing says that they have one."""
+    if takes_no_graph(op, parameter):
+        return True
+    return (
+        isinstance(value, Unknown)
+        and names_classes(op, parameter)
+        and not (value.graph or value.tensor or value.carries or value.cuts)
+    )

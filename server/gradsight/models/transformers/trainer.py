@@ -4,10 +4,9 @@ import argparse
 
 import torch
 from accelerate import Accelerator
-from torch import nn
 from torch.utils.data import DataLoader
 
-from transformers.models import Pretrained
+from transformers.given import given_model
 from transformers.optimization import get_linear_schedule_with_warmup
 from transformers.trainer_callback import TrainerCallback
 from transformers.training_args import TrainingArguments
@@ -51,8 +50,8 @@ class Trainer:
             self.add_callback(callback)
 
     def __gradsight_driver__(self):
-        if not isinstance(self.model, nn.Module):
-            self.model = self.model_wrapped = Pretrained()
+        if self.model is None:
+            self.model = self.model_wrapped = given_model()
         self.train()
         self.evaluate()
 
