@@ -53,14 +53,14 @@ def analyze(
     source: Source,
     settings: Settings | None = None,
     finder: Finder | None = None,
-    modules: SharedModules | None = None,
+    analyser: Analyser | None = None,
 ) -> Report:
     """Everything there is to say about one source.  Never raises on user code.
 
     `finder(module, level, importing_path)` hands in the sources of workspace modules; the core itself reads no file.
-    `modules` is what is known of them from other files of the same workspace; one thread at a time may use it.
+    `analyser` knows of other texts, and of modules of the same workspace; one thread at a time may use it.
     """
-    return Analyser(modules).analyze(source, settings, finder)
+    return (analyser if analyser is not None else Analyser()).analyze(source, settings, finder)
 
 
 def no_modules() -> SharedModules:

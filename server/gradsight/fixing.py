@@ -55,7 +55,7 @@ def fixes_for(
     `check` analyses a changed text (by default from scratch); `report` is what it said about this one.
     """
     check = check if check is not None else _checker(settings)
-    if finding.path != source.path:
+    if finding.path != source.path or finding.code not in BUILDERS:
         return []
     tree = Tree.parse(source.text)
     if tree is None:

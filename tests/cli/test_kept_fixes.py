@@ -116,3 +116,59 @@ def test_what_is_kept_of_a_project_is_read_once_however_many_files_it_has(
     Path("m0.py").write_text(OTHER + "print(x)\n")
     main(["check"])
     assert len(read) == 1
+
+
+@pytest.fixture(params=[["--jobs", "1"], ["--jobs", "1", "--no-cache"]])
+def analysed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Checks the project with some options: how often each text was analysed."""
+    from gradsight import analysis
+
+    real = analysis.Analyser._analyze
+    seen: list[tuple[str, str]] = []
+
+    def analyze(self: Any, stop: Any, source: Any, *rest: Any) -> Any:
+        seen.append((Path(source.path).name, source.text))
+        return real(self, stop, source, *rest)
+
+    def run(*options: str) -> dict[str, int]:
+        for name, text in FILES.items():
+            Path(name).write_text(text)
+        seen.clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(analysis.Analyser, "_analyze", analyze)
+            main(["check", *request.param, *options])
+        return {name: seen.count((name, text)) for name, text in FILES.items() if "torch" in text}
+
+    return run
+
+
+@pytest.mark.parametrize("form", ["json", "json-lines", "full", "concise", "grouped", "sarif"])
+def test_a_file_with_findings_is_not_analysed_a_second_time_for_its_fixes(analysed: Any, form: str) -> None:
+    assert analysed("--format", form) == {"a.py": 1, "b.py": 1}
+
+
+def test_fixes_that_nobody_is_told_of_are_not_tried(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gradsight import fixing
+
+    for name, text in FILES.items():
+        Path(name).write_text(text)
+    monkeypatch.setattr(fixing, "fixes_for", lambda *given, **named: pytest.fail("a fix was tried"))
+    for options in (["--statistics"], ["--format", "junit"]):
+        assert main(["check", "--jobs", "1", "--no-cache", *options]) == 1
+
+
+def test_where_nobody_waits_for_fixes_none_are_tried_any_more() -> None:
+    from gradsight.analysis import analyze
+    from gradsight.cli.checking import FixWish
+    from gradsight.model.source import Source
+
+    findings = analyze(Source("a.py", FAILS.replace("from helper import factor", "factor = int"))).findings
+    assert findings
+    wish = FixWish(("error",), most=2)
+    assert wish.among(findings, "a.py") == list(findings)
+    assert wish.among(findings, "b.py") == []
+    assert wish.seen == 1
+    assert wish.among((*findings, *findings), "a.py") == []
+    assert wish.among(findings, "a.py") == []

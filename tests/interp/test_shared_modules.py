@@ -156,7 +156,7 @@ def find(name: str, level: int, importer: str) -> Source | None:
 
 
 def report(name: str, modules: SharedModules | None = None) -> Report:
-    return analyze(Source(f"/project/{name}", PROGRAMS[name]), None, find, modules)
+    return analyze(Source(f"/project/{name}", PROGRAMS[name]), None, find, Analyser(modules))
 
 
 def loud(told: Report) -> list[str]:

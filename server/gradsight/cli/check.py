@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from gradsight.cli import ci_options
-from gradsight.cli.checking import Checker, Result, Task
+from gradsight.cli.checking import Checker, FixWish, Result, Task
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults, gather
 from gradsight.cli.pool import WorkerDied, processes_worth, work_through
@@ -144,7 +144,8 @@ def run_once(args: argparse.Namespace) -> int:
         if args.show_settings:
             listing.write_settings(tasks, list(planner.configurations), sys.stdout)
         return FAILED if planner.failed else CLEAN
-    results = ci_options.check(args, tasks, lambda some: check_all(some, args.jobs))
+    fixed = ci_options.fixes_wanted(args)
+    results = ci_options.check(args, tasks, lambda some: check_all(some, args.jobs, fixed))
     failed = planner.failed
     for task, result in zip(tasks, results):
         if result.unreadable:
@@ -155,6 +156,7 @@ def run_once(args: argparse.Namespace) -> int:
         {task.path: task.text for task in tasks if task.text is not None},
         settings={task.path: task.settings for task in tasks},
         keeps_fixes=not args.no_cache,
+        tried={result.path: result for result in results if result.fixes},
     )
     gathered = gather(
         results, Settings(hints=bool(args.hints) or planner.wants_hints), documents.source, planner.is_wanted
@@ -296,7 +298,7 @@ class Planner:
             self.failed = self.failed or bool(configuration.complaints)
 
 
-def check_all(tasks: list[Task], jobs: int | None) -> list[Result]:
+def check_all(tasks: list[Task], jobs: int | None, fixed: FixWish) -> list[Result]:
     """The result of every task, in the order of the tasks."""
     processes = processes_worth(sum(task.size for task in tasks), len(tasks), jobs)
     if processes > 1:
@@ -305,7 +307,7 @@ def check_all(tasks: list[Task], jobs: int | None) -> list[Result]:
     largest_first = sorted(range(len(tasks)), key=lambda number: -tasks[number].size)
     results: dict[int, Result] = {}
     with CheckProgress(len(tasks), sys.stderr) as progress:
-        for number, result in work_through(Checker(tuple(tasks)), largest_first, processes):
+        for number, result in work_through(Checker(tuple(tasks), fixed=fixed), largest_first, processes):
             if isinstance(result, WorkerDied):
                 reason = f"the process that checked it ended with code {result.exit_code}"
                 result = Result(tasks[number].path, fault=reason)

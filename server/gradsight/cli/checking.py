@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gradsight.model.finding import Finding
+from gradsight.model.fix import Fix
 from gradsight.model.report import Coverage, Gap, SyntaxProblem
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -47,6 +48,14 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
+class TriedFix:
+    """A finding, and the fix that is offered first for it, if there is one."""
+
+    finding: Finding
+    fix: Fix | None
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """What came of one file.
 
@@ -65,6 +74,12 @@ class Result:
     gaps: tuple[Gap, ...] = ()
     """What was not understood in the file."""
     coverage: Coverage | None = None
+    fixes: tuple[TriedFix, ...] = ()
+    """What came of trying to fix findings, as far as it was tried at once."""
+
+    def find(self, finding: Finding) -> TriedFix | None:
+        """What came of trying to fix a finding; None where that was not tried."""
+        return next((each for each in self.fixes if each.finding == finding), None)
 
 
 @dataclass(slots=True)
@@ -79,6 +94,21 @@ class Noting:
         return self.finder(module, level, importing_path)
 
 
+@dataclass
+class FixWish:
+    """Of which findings a fix is wanted together with the result: of some severities, up to so many in one process."""
+
+    severities: tuple[str, ...]
+    most: int | None = None
+    seen: int = 0
+
+    def among(self, findings: tuple[Finding, ...], path: str) -> list[Finding]:
+        """Those of the findings in a file that are tried; none any more once there are so many that nobody waits for them."""
+        wanted = [each for each in findings if each.path == path and each.severity in self.severities]
+        self.seen += len(wanted)
+        return wanted if self.most is None or self.seen <= self.most else []
+
+
 @dataclass(frozen=True)
 class Checker:
     """Checks the tasks by their number."""
@@ -91,11 +121,12 @@ class Checker:
     """What is known of the modules of each project; it stays in its process, and ends with the run."""
     uncollected: list[int] = field(default_factory=lambda: [0, 0])
     """Bytes of text whose garbage is not collected yet: the young, and that which outlived a collection of the young."""
+    fixed: FixWish = field(default_factory=lambda: FixWish(()))
 
     def __call__(self, number: int) -> Result:
         task = self.tasks[number]
         with Faults() as faults:
-            result = check_file(task, self.finder(task), self.modules)
+            result = check_file(task, self.finder(task), self.modules, self.fixed)
         self._collect(task.size)
         return replace(result, fault="\n".join(faults.traces)) if faults.traces else result
 
@@ -126,7 +157,7 @@ class Checker:
 
 
 def check_file(
-    task: Task, finder: WorkspaceFinder, modules: dict[tuple[str, int, str], Any] | None = None
+    task: Task, finder: WorkspaceFinder, modules: dict[tuple[str, int, str], Any], fixed: FixWish
 ) -> Result:
     """Everything there is to say about one file."""
     source = read_task(task)
@@ -134,12 +165,22 @@ def check_file(
         return Result(task.path, is_skipped=True)
     if isinstance(source, Unreadable):
         return Result(task.path, unreadable=source.reason)
-    from gradsight.analysis import analyze, no_modules
+    from gradsight.analysis import Analyser, analyze, no_modules
 
     noting = Noting(finder)
     key = (task.root, task.settings.most_bytes, task.settings.models)
-    known = modules.setdefault(key, no_modules()) if modules is not None else None
-    report = analyze(source, task.settings, noting, known)
+    analyser = Analyser(modules.setdefault(key, no_modules()))
+    report = analyze(source, task.settings, noting, analyser)
+    wanted = fixed.among(report.findings, task.path)
+    fixes: tuple[TriedFix, ...] = ()
+    if wanted:
+        from gradsight.cli.fix_trials import FixTrials
+
+        # The text was just analysed, and its imports are known: nowhere is it cheaper to try.
+        trials = FixTrials(source, task.settings, noting, analyser, report)
+        fixes = tuple([TriedFix(finding, trials.preferred(finding)) for finding in wanted])
+        if trials.is_faulty:
+            fixes = ()
     broken = tuple(_as_finding(task.path, problem) for problem in report.syntax_problems)
     return Result(
         task.path,
@@ -148,6 +189,7 @@ def check_file(
         imports=tuple(noting.asked),
         gaps=report.gaps,
         coverage=report.coverage,
+        fixes=fixes,
     )
 
 

@@ -7,7 +7,7 @@ import importlib
 from collections.abc import Callable, Collection
 from typing import TextIO
 
-from gradsight.cli.checking import Result, Task
+from gradsight.cli.checking import FixWish, Result, Task
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
 from gradsight.cli.shell import complain
@@ -32,6 +32,10 @@ FORMATS = {
 
 
 FOR_PEOPLE = ("full", "text", "concise", "grouped")
+WITH_FIXES = ("json", "json-lines")
+ALARMS = ("error", "warning")
+MOST_TRIED = 25
+"""The most findings whose fixes are tried for a mark in a listing."""
 
 
 class Unusable(Exception):
@@ -63,6 +67,15 @@ def check(args: argparse.Namespace, tasks: list[Task], check_all: Check) -> list
     from gradsight.cli.result_cache import check_with_cache
 
     return check_with_cache(tasks, check_all)
+
+
+def fixes_wanted(args: argparse.Namespace) -> FixWish:
+    """Of which findings the report will tell the fixes; where most are left out of it, it is seen later which."""
+    if args.statistics or args.add_ignore or args.baseline is not None or args.diff is not None:
+        return FixWish(())
+    if args.format in FOR_PEOPLE:
+        return FixWish(ALARMS, MOST_TRIED)
+    return FixWish((*ALARMS, "info") if args.format in WITH_FIXES else ())
 
 
 def narrow(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gradsight.cli.checking import Result
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.session.finding_text import Position
@@ -22,6 +23,8 @@ class Documents:
     """The settings that each file was checked with."""
     keeps_fixes: bool = False
     """Whether fixes that were tried are kept for the next run."""
+    tried: dict[str, Result] = field(default_factory=dict)
+    """Results of files whose fixes were tried while they were analysed, by path."""
 
     def source(self, path: str) -> Source | None:
         """The source at a path as the engine saw it."""

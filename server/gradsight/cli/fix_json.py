@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gradsight.cli.checking import Noting, Question
+from gradsight.cli.checking import Noting
 from gradsight.cli.documents import Documents
 from gradsight.cli.kept_fixes import KeptFixes
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Edit, Fix, Safety
-from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.session.reading import reader
 from gradsight.session.workspace import WorkspaceFinder, project_root
+
+if TYPE_CHECKING:
+    from gradsight.cli.fix_trials import FixTrials
 
 
 class FixBook:
@@ -25,7 +26,7 @@ class FixBook:
 
     def __init__(self, documents: Documents) -> None:
         self._documents = documents
-        self._workshops: dict[str, _Workshop] = {}
+        self._trials: dict[str, FixTrials] = {}
         self._projects: dict[tuple[str, str], _Project] = {}
         self._kept: dict[str, KeptFixes] = {}
 
@@ -61,10 +62,15 @@ class FixBook:
         known = kept.find(source, settings, finding) if kept is not None else None
         if known is not None:
             return known[0]
-        workshop = self._workshop(source, settings)
-        fix = workshop.preferred(finding)
-        if kept is not None and not workshop.is_faulty:
-            kept.keep(source, settings, finding, fix, workshop.asked)
+        told = self._documents.tried.get(path)
+        if told is not None and (each := told.find(finding)) is not None:
+            if kept is not None:
+                kept.keep(source, settings, finding, each.fix, told.imports)
+            return each.fix
+        trials = self._trials_of(source, settings)
+        fix = trials.preferred(finding)
+        if kept is not None and not trials.is_faulty:
+            kept.keep(source, settings, finding, fix, trials.asked)
         return fix
 
     def _kept_of(self, path: str) -> KeptFixes | None:
@@ -75,13 +81,18 @@ class FixBook:
             self._kept[root] = KeptFixes(root)
         return self._kept[root]
 
-    def _workshop(self, source: Source, settings: Settings) -> _Workshop:
-        known = self._workshops.get(source.path)
+    def _trials_of(self, source: Source, settings: Settings) -> FixTrials:
+        known = self._trials.get(source.path)
         if known is None:
+            from gradsight.analysis import Analyser
+            from gradsight.cli.fix_trials import FixTrials
+
             key = (project_root(source.path), settings.models)
             if key not in self._projects:
                 self._projects[key] = _Project(key[0])
-            known = self._workshops[source.path] = _Workshop(source, settings, self._projects[key])
+            project = self._projects[key]
+            analyser, finder = Analyser(project.modules), Noting(project.finder)
+            known = self._trials[source.path] = FixTrials(source, settings, finder, analyser)
         return known
 
     def _edit(self, path: str, edit: Edit) -> dict[str, Any]:
@@ -102,35 +113,3 @@ class _Project:
 
         self.finder = WorkspaceFinder(root, reader())
         self.modules = no_modules()
-
-
-class _Workshop:
-    """One text, verified in the workspace that its file belongs to."""
-
-    def __init__(self, source: Source, settings: Settings, project: _Project) -> None:
-        from gradsight.analysis import Analyser
-
-        self._source = source
-        self._settings = settings
-        self._finder = Noting(project.finder)
-        self.is_faulty = False
-        """Whether we failed on the way: then what came of it is not worth keeping."""
-        self._analyser = Analyser(project.modules)
-        self._report = self._check(source)
-
-    @property
-    def asked(self) -> Iterable[Question]:
-        """What was asked about imports so far."""
-        return self._finder.asked
-
-    def preferred(self, finding: Finding) -> Fix | None:
-        """The fix that is offered first."""
-        from gradsight.fixing import fixes_for
-
-        fixes = fixes_for(self._source, finding, self._settings, check=self._check, report=self._report)
-        return fixes[0] if fixes else None
-
-    def _check(self, source: Source) -> Report:
-        report = self._analyser.analyze(source, self._settings, self._finder)
-        self.is_faulty = self.is_faulty or any(gap.kind in ("internal", "detector") for gap in report.gaps)
-        return report

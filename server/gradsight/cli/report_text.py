@@ -9,6 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import TextIO
 
+from gradsight.cli.ci_options import ALARMS, MOST_TRIED
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import MergedResults
 from gradsight.model.finding import Finding
@@ -27,9 +28,6 @@ STYLES = {
     "faint": "dim",
     "good": "bold green",
 }
-ALARMS = ("error", "warning")
-MOST_TRIED = 25
-"""The most findings whose fixes are tried for a mark in a listing."""
 
 
 def write(gathered: MergedResults, documents: Documents, out: TextIO, color: str) -> None:

@@ -62,7 +62,7 @@ class Scanner:
         return known.findings
 
     def _analyse(self, path: str, settings: Settings) -> tuple[Finding, ...]:
-        from gradsight.analysis import analyze
+        from gradsight.analysis import Analyser
         from gradsight.session.walking import is_excluded
 
         if is_excluded(path, self._session.files.root_of(path), settings.exclude):
@@ -73,7 +73,7 @@ class Scanner:
         finder = self._session.files.finder_for(path)
         with self._session.imported.taken(path, settings, finder, self._imported) as known:
             self._imported = known
-            report = analyze(source, settings, finder, known.modules)
+            report = Analyser(known.modules).analyze(source, settings, finder)
         return tuple(
             finding
             for finding in report.findings
