@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradsight.interp.tensors.fact_selection import bind
+from gradsight.interp.tensors.layer_runs import RUN, LayerRun, run_of
 from gradsight.interp.tensors.module_methods import ModuleMethods
 from gradsight.interp.tensors.sequences import lay_out
 from gradsight.interp.tensors.shapes import by_class
@@ -83,14 +84,18 @@ class Modules(ModuleMethods):
             value = args[0] if args else kwargs["input"]
             if layer.options.get("inexact"):
                 return self.unknown_layer_result(layer, [*args, *kwargs.values()], node)
-            children = (
+            children = list(
                 self.objects.iterate_layer(layer, 0)[0]
                 if any(key.isdigit() for key in layer.attributes)
                 else [v for _, v in self.children_of(layer)]
             )
+            run = run_of(layer, children, value, self.path.frame)
             with self.path.inside("row of layers", node):
-                for child in children:
-                    value = self.language.call(child, [value], {}, node)
+                for place, child in enumerate(children):
+                    if run is None or not run.start <= place < run.stop:
+                        value = self.language.call(child, [value], {}, node)
+                    elif place == run.start:
+                        value = self.apply_run(run, value, node)
             return value
         if name in CONTAINERS:
             return self.path.gap("call of a container of modules", node)
@@ -129,6 +134,19 @@ class Modules(ModuleMethods):
         lay_out(name, layer.options, bound.get("input", bound.get("query")), result)
         first = next(iter(bound.values()), None)
         self.path.tell(Applied(name.rpartition(".")[2], first, list(bound.values()), result, node))
+        return result
+
+    def apply_run(self, run: LayerRun, value: Value, node: Syntax) -> Value:
+        """Layers of a library's network that nobody looks between, as one operator."""
+        bound: dict[str, Value] = {
+            "input": self.assume_input(value),
+            "self.weights": Seq("list", list(run.weights.values())),
+            "self.parameters": Seq("list", list(run.others.values())),
+        }
+        result = self.autograd.record("Sequential", RUN, bound, node)
+        if not self.path.grad_mode:
+            self.path.last_inference = self.path.tick
+        self.path.tell(Applied("Sequential", bound["input"], list(bound.values()), result, node))
         return result
 
     def run_pre_hooks(self, module: Module, args: list[Value], node: Syntax) -> list[Value]:

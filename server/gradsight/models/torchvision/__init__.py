@@ -1,1 +1,1 @@
-"""torchvision: its models are modules with parameters; datasets and transforms bring no graph."""
+"""torchvision: networks with the parts that programs index, replace and freeze; operators, pictures, datasets and transforms."""

@@ -2,11 +2,11 @@
 
 from fastai.basics import *
 from fastai.learner import Learner
-from torchvision.models import Backbone
+from torchvision.models import resnet18
 
 
 def vision_learner(dls, arch, *args, **kwargs):
-    return Learner(dls, Backbone(), *args, **kwargs)
+    return Learner(dls, arch() if callable(arch) else resnet18(), *args, **kwargs)
 
 
 cnn_learner = vision_learner
