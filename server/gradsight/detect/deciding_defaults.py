@@ -69,7 +69,8 @@ def _asks_for_training(function: ast.AST) -> list[ast.If | ast.IfExp]:
     return [
         test
         for test in (*parts_of(function, ast.If), *parts_of(function, ast.IfExp))
-        if any(isinstance(part, ast.Attribute) and part.attr == "training" for part in ast.walk(test.test))
+        if isinstance(test, (ast.If, ast.IfExp))
+        and any(isinstance(part, ast.Attribute) and part.attr == "training" for part in ast.walk(test.test))
     ]
 
 

@@ -84,7 +84,9 @@ def makes_room_for_another_loss(clear: Site, filled: Site) -> bool:
     function = clear.frame.function
     for node in syntax_parts(function.node) if function is not None else ():
         for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
-            places = [part is clear.node for part in map(_simple, block)] if isinstance(block, list) else []
+            if not isinstance(block, list):
+                continue
+            places = [part is clear.node for part in map(_simple, block)]
             if True in places:
                 later = [
                     call

@@ -146,6 +146,8 @@ class ModulesAboveLanguage(Protocol):
 
     def modules_in(self, module: Module) -> list[tuple[str, Module]]: ...
 
+    def tensors_of(self, module: Module, kind: str) -> list[tuple[str, Tensor]]: ...
+
 
 class LibrariesAboveLanguage(Protocol):
     """What the language needs of libraries."""
@@ -208,6 +210,12 @@ class EntryAboveLanguage(Protocol):
     def missing_argument(self, function: Function, parameter: ast.arg) -> Value: ...
 
     def tensor_of(self, value: Unknown) -> Tensor: ...
+
+    def graphs_in(self, args: list[Value], kwargs: dict[str, Value]) -> list[Tensor]: ...
+
+    def give_graph(
+        self, result: Unknown, tensors: list[Tensor], name: str, node: ast.AST, premise: str
+    ) -> None: ...
 
 
 class LanguageFloor(metaclass=ABCMeta):
