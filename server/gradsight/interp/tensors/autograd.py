@@ -114,7 +114,7 @@ class Recorder(AutogradFloor):
         results = [
             self.make_result(op, output, given, operands, recording, cuts, site, wants, certain)
             for output in (case.outputs or (PLAIN,))
-            for given in with_each_source(output.alias, bound)
+            for given in with_each_source(case, output, bound)
         ]
         if self.path.is_watched:
             self.path.tell(ResultsMade(op, results, operands, certain))

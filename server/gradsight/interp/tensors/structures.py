@@ -7,6 +7,7 @@ from typing import Any
 from gradsight.interp.tensors.layouts import equal_parts
 from gradsight.model.tensors import PartOf, Tensor
 from gradsight.model.values import Seq, Value
+from gradsight.ops.fact import Case, Output
 
 PASSED_ON = "base seen_rebases one_of_many overlapping cuts source dense born_version follows view_made_without_grad".split()
 PACKED = ("data", "batch_sizes", "sorted_indices", "unsorted_indices")
@@ -47,9 +48,10 @@ def count_of_parts(op: str, bound: dict[str, Value]) -> int | None:
     return None
 
 
-def with_each_source(name: str, bound: dict[str, Value]) -> list[dict[str, Value]]:
+def with_each_source(case: Case, output: Output, bound: dict[str, Value]) -> list[dict[str, Value]]:
     """The arguments once for each tensor of a list that a view is made of: `broadcast_tensors(a, b)` gives one of each."""
-    source = bound.get(name) if name else None
+    name = output.alias
+    source = bound.get(name) if name and case.returns == "sequence" else None
     if not isinstance(source, Seq) or not source.exact or not source.items:
         return [bound]
     return [{**bound, name: item} for item in source.items]
