@@ -153,11 +153,11 @@ class Recorder(AutogradFloor):
             return parts_like(op, results[0], bound)
         if case.returns == "number":
             return Number(cuts)
-        if case.returns == "object":
-            # It may be what was given itself, as `atleast_1d(x)` is.
+        if case.returns == "object" and any(isinstance(value, Seq) for value in bound.values()):
+            # One of several that were given may come out, or a view of it: `atleast_1d(x)`.
             return self.nn.unknown_result(f"result of {op}", list(bound.values()), {})
-        if case.returns == "none":
-            return None
+        if case.returns in ("object", "none"):
+            return Unknown(f"result of {op}") if case.returns == "object" else None
         if case.structure:
             return nested(case.structure, results)
         if len(results) == 1 and case.returns != "tuple":
