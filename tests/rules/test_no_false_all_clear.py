@@ -14,6 +14,9 @@ RUN = "net(torch.ones(2, 3)).sum().backward()\n"
 SAFE = {
     "nothing holds it": HEAD + "y += 1\n" + TAIL,
     "only its shape was asked for": HEAD + "print(y.shape, len(y))\ny += 1\n" + TAIL,
+    "only its kind was asked for": HEAD
+    + "print(y.device, y.dtype, repr(y), y.type(), y.size(), y.storage_type())\ny += 1\n"
+    + TAIL,
     "it was joined with others before": HEAD
     + "z = torch.cat([y, y])\ny += 1\n(z.sum() + y.sum()).backward()\n",
     "it is stored afterwards": HEAD + "kept = []\ny += 1\nkept.append(y)\n" + TAIL,
