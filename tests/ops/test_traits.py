@@ -19,9 +19,10 @@ from gradsight.fixes.kinds import COMPUTED, MADE, METHODS
 from gradsight.interp.libraries.library import TENSORLESS
 from gradsight.interp.libraries.torch_functions import MACHINE_FACTS, NOT_TENSORS
 from gradsight.interp.tensors.backward_faults import KEEPS_THE_OBJECT
-from gradsight.interp.tensors.layers import CONTAINERS, constructor_options, make_tensors
+from gradsight.interp.tensors.layers import constructor_options, make_tensors
 from gradsight.interp.tensors.layouts import DENSE_VIEWS
 from gradsight.interp.tensors.writes import COPIES, KEEPS_ZERO, MOVES, PLACES, UNCHECKED
+from gradsight.model.unfinished import CONTAINERS
 from gradsight.ops.traits import TRAITS, WRITTEN_BY, having, layer_fact, layer_names
 
 CASES: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
