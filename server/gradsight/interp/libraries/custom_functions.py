@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
 from gradsight.interp.libraries.distributions import Distributions
 from gradsight.interp.path_state import RaisedError
-from gradsight.interp.syntax import computes_only, last_return, named_last, remembered
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax import computes_only, last_return, named_last, names_computed_with
 from gradsight.model.library_objects import FunctionContext
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import IGNORANT, Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
@@ -296,26 +293,6 @@ def without_guesses(
         for name, (value, place) in kept.items()
         if not (isinstance(value, Tensor) and value.storage in guessed)
     }
-
-
-def names_computed_with(function: Syntax) -> frozenset[str]:
-    """The names that a text uses as tensors: in arithmetic, by a method or an item, as arguments of torch's functions."""
-    found: frozenset[str] = remembered(function, "names computed with", _names_computed_with)
-    return found
-
-
-def _names_computed_with(function: Syntax) -> frozenset[str]:
-    used: list[ast.AST] = []
-    for node in syntax_parts(function):
-        if isinstance(node, ast.BinOp):
-            used += [node.left, node.right]
-        elif isinstance(node, ast.UnaryOp):
-            used.append(node.operand)
-        elif isinstance(node, (ast.Attribute, ast.Subscript)):
-            used.append(node.value)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            used += node.args
-    return frozenset(node.id for node in used if isinstance(node, ast.Name))
 
 
 def gradients_ended(fact: CustomApplied) -> list[Tensor]:
