@@ -1,8 +1,8 @@
 """Writes docs/public-code.md: what GradSight says about packages and repositories that nobody here wrote.
 
 The table comes from benchmarks/public_code.json: one line per package with its version, its lines of Python, how many
-errors and warnings it gets, and how many of these were read and found right or wrong.  `read` stands in the rows of packages
-that were checked last: each alarm with its place, its verdict and the reason.
+errors and warnings it gets, and how many of these were read and found right or wrong.  `read` lists each alarm with its
+place, its verdict and the reason; `last` stands in the rows of packages that were checked last.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROWS
 
 ## Alarms, one by one
 
-Each alarm of the packages that were checked last, the verdict, and the reason.
+Each alarm of the packages whose alarms are listed, the verdict, and the reason.
 
 | place | rule | verdict | why |
 | --- | --- | --- | --- |
@@ -73,7 +73,7 @@ def page(packages: list[dict[str, Any]]) -> str:
         ]
         rows.append(f"| {package['name']} | {package['version']} | {package['lines']:,} | {shown} |")
     opened = total["alarms"] - total["right"] - total["wrong"]
-    fresh = [package for package in packages if "read" in package]
+    fresh = [package for package in packages if package.get("last")]
     words = {
         "MARK": MARK,
         "COUNT": str(len(packages)),

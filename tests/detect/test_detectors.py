@@ -61,6 +61,7 @@ from gradsight.model.trace import (
     SavedChanged,
     SavedOverwritten,
     Scaled,
+    ScalerStepping,
     Stepped,
     Stepping,
     Used,
@@ -509,3 +510,16 @@ def test_parameters_that_two_optimizers_share_out_are_not_one(stands_in: bool) -
     detector.finish()
     kinds = [event.kind for event in stage.claims.events]
     assert ("foreign-gradients" in kinds) is not stands_in
+
+
+@pytest.mark.parametrize(("given", "said"), [("opt", False), ("one", True)])
+def test_scaler_may_step_another_optimizer_in_each_round(given: str, said: bool) -> None:
+    stage = Stage(f"for name, opt in every.items():\n    scaler.step({given})")
+    loop = LoopRun(stage.tree.body[0], stage.site(stage.tree.body[0]))
+    optimizer = stage.optimizer(given)
+    scaler = GradientScaler("torch.amp.GradScaler", None, True)
+    detector = ScaledGradients(stage, stage.claims, GradientLedger(stage, stage.claims))
+    for number in range(2):
+        stage.frame.loops = ((loop, number),)
+        detector.on_scaler_stepping(ScalerStepping(scaler, optimizer, stage.at(f"scaler.step({given})")))
+    assert ("scaler-misused" in [event.kind for event in stage.claims.events]) is said

@@ -217,3 +217,26 @@ def test_groups_whose_members_are_selected_by_names_share_none() -> None:
     net = nn.Linear(2, 2)
     optimizer = torch.optim.SGD([{"params": net.parameters()}, {"params": [net.weight]}], lr=0.1)  # GS518
     """)
+
+
+GRADUALLY = """
+def finetune(model, layers, loader):
+    params = []
+    for layer in layers:
+        params += [{"params": layer.parameters(), "lr": 0.1}]
+        optimizer = torch.optim.AdamW(params)
+        for x in loader:
+            optimizer.zero_grad()
+            model(x).sum().backward()
+            optimizer.step()
+"""
+
+
+def test_group_that_torch_was_given_has_a_list() -> None:
+    check(GRADUALLY)
+    check("""
+    net = nn.Linear(2, 2)
+    params = net.parameters()
+    one = torch.optim.SGD(params, lr=0.1)
+    two = torch.optim.SGD(params, lr=0.1)  # GS510
+    """)

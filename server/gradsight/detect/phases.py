@@ -83,10 +83,9 @@ def makes_room_for_another_loss(clear: Site, filled: Site) -> bool:
     """Whether the next backward in the block of a clear is not the one whose gradients are cleared: another loss is next."""
     function = clear.frame.function
     for node in syntax_parts(function.node) if function is not None else ():
-        for block in (getattr(node, "body", None), getattr(node, "orelse", None)):
-            if not isinstance(block, list):
-                continue
-            places = [part is clear.node for part in map(_simple, block)]
+        blocks = [getattr(node, "body", None), getattr(node, "orelse", None)]
+        for block in (one for one in blocks if isinstance(one, list)):
+            places = [_simple(statement) is clear.node for statement in block]
             if True in places:
                 later = [
                     call

@@ -10,6 +10,7 @@ from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import called_attribute
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.sites import Site
@@ -94,7 +95,7 @@ class ScaledGradients:
         if enabled is False or scaler.escaped:
             return
         before = self.not_updated.get(pair)
-        if before is not None:
+        if before is not None and not is_another_each_round(fact.site):
             assumption = "" if enabled else "the gradient scaler is enabled"
             steps = (
                 [Step("call", before, "the earlier `scaler.step` is here")]
@@ -193,3 +194,15 @@ class ScaledGradients:
         if record.scaled_at is not None and self.may_scale(record.scaler):
             steps = [Step("made", record.scaled_at, "the scaled gradients are computed here")]
             self.claims.add("scaled-gradients-used", site, [*steps, *self.path.call_steps(site)])
+
+
+def is_another_each_round(site: Site) -> bool:
+    """Whether a loop goes over the optimizers: `for name, optimizer in optimizers.items(): scaler.step(optimizer)`."""
+    call = site.node
+    given = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    targets = [run.node.target for run, _ in site.loops if isinstance(run.node, (ast.For, ast.AsyncFor))]
+    return isinstance(given, ast.Name) and any(
+        isinstance(part, ast.Name) and part.id == given.id
+        for target in targets
+        for part in syntax_parts(target)
+    )

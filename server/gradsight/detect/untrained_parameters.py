@@ -380,9 +380,14 @@ class UntrainedParameters:
         )
 
     def is_held_by_others(self, optimizer: Optimizer, stepped: list[Optimizer]) -> bool:
-        """Whether all that an optimizer holds is moved by others as well."""
-        mine = self.held_by(optimizer)
-        others = {tensor for one in stepped if one is not optimizer for tensor in self.held_by(one)}
+        """Whether all that an optimizer holds is moved by others as well; one of an earlier round is no other."""
+        mine, key = self.held_by(optimizer), optimizer.site.key if optimizer.site is not None else None
+        others = {
+            tensor
+            for one in stepped
+            if one is not optimizer and (one.site is None or one.site.key != key)
+            for tensor in self.held_by(one)
+        }
         return bool(mine) and mine <= others
 
     def has_nothing_to_apply(self, optimizer: Optimizer) -> bool:

@@ -411,6 +411,26 @@ def speaks_of_layers(node: ast.AST) -> bool:
     )
 
 
+def names_computed_with(function: ast.AST) -> frozenset[str]:
+    """The names that a text uses as tensors: in arithmetic, by a method or an item, as arguments of torch's functions."""
+    found: frozenset[str] = remembered(function, "names computed with", _names_computed_with)
+    return found
+
+
+def _names_computed_with(function: ast.AST) -> frozenset[str]:
+    used: list[ast.AST] = []
+    for node in syntax_parts(function):
+        if isinstance(node, ast.BinOp):
+            used += [node.left, node.right]
+        elif isinstance(node, ast.UnaryOp):
+            used.append(node.operand)
+        elif isinstance(node, (ast.Attribute, ast.Subscript)):
+            used.append(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            used += node.args
+    return frozenset(node.id for node in used if isinstance(node, ast.Name))
+
+
 def asks_for_membership(condition: ast.AST) -> bool:
     """Whether a condition asks if something is among others: `name in chosen`, `any(part in name for part in parts)`."""
     found: bool = remembered(condition, "asks for membership", _asks_for_membership)
@@ -527,23 +547,3 @@ def spoken_operator(node: ast.AST) -> str:
         return "+"
     named = node.func if isinstance(node, ast.Call) else node
     return named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
-
-
-def names_computed_with(function: ast.AST) -> frozenset[str]:
-    """The names that a text uses as tensors: in arithmetic, by a method or an item, as arguments of torch's functions."""
-    found: frozenset[str] = remembered(function, "names computed with", _names_computed_with)
-    return found
-
-
-def _names_computed_with(function: ast.AST) -> frozenset[str]:
-    used: list[ast.AST] = []
-    for node in syntax_parts(function):
-        if isinstance(node, ast.BinOp):
-            used += [node.left, node.right]
-        elif isinstance(node, ast.UnaryOp):
-            used.append(node.operand)
-        elif isinstance(node, (ast.Attribute, ast.Subscript)):
-            used.append(node.value)
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            used += node.args
-    return frozenset(node.id for node in used if isinstance(node, ast.Name))

@@ -168,6 +168,8 @@ class Training(Modes):
                     exact = False
                 else:
                     members, complete = self.all_of(inner)
+                    # torch makes a list of what it was given, in the dict itself.
+                    item.items["params"] = Seq("list", list(members), complete)
                     exact = exact and complete
                     groups.append([m for m in members if isinstance(m, Tensor)])
             elif isinstance(item, Tensor):
