@@ -170,6 +170,9 @@ class Stage:
     def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
         return False
 
+    def may_clear_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
+        return self.escaped_between(tensors, start, end)
+
     def from_earlier_round(self, node: Node, site: Site) -> bool:
         return False
 

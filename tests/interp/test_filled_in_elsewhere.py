@@ -116,3 +116,32 @@ def test_base_in_another_file_trains_with_what_the_class_fills_in(tmp_path: Path
                     return F.mse_loss(outputs.detach(), y)  # GS203
         """,
     )
+
+
+@pytest.mark.parametrize(
+    "scaled", ["loss = loss * self.args.scale", "loss /= self.args.scale", "loss = (loss + 2).mean()", "pass"]
+)
+def test_a_loss_that_another_class_computes_is_scaled(scaled: str) -> None:
+    program = f"""
+        import abc
+
+        class Trainer:
+            def __init__(self, args, model, loader):
+                self.args, self.model, self.loader = args, model, loader
+                self.optimizer = torch.optim.AdamW(self.model.parameters())
+
+            @abc.abstractmethod
+            def compute_loss(self, batch):
+                ...
+
+            def fit(self):
+                self.model.train()
+                for batch in self.loader:
+                    CLEAR
+                    loss = self.compute_loss(batch)
+                    {scaled}
+                    loss.backward()MARK
+                    self.optimizer.step()
+    """
+    check(program.replace("CLEAR", "pass").replace("MARK", "  # GS501"))
+    check(program.replace("CLEAR", "self.optimizer.zero_grad()").replace("MARK", ""))

@@ -314,3 +314,49 @@ def test_torch_says_the_same_of_gathered_tensors_and_distributions() -> None:
         assert not hasattr(torch.Tensor, name)
         given = (torch.zeros(2),) if name == "log_prob" else ()
         assert getattr(chance, name)(*given).requires_grad
+
+
+COMPUTED_ELSEWHERE = """
+from losses import objective
+
+class Loop:
+    def __init__(self, model, process, data):
+        self.model, self.process, self.data = model, process, data
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+
+    def run(self):
+        for batch in self.data:
+            {clear}
+            weights = torch.from_numpy(batch.weights)
+            terms = {terms}
+            loss = (terms["loss"] * weights).mean()
+            {backward}
+            self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("terms", ["self.process.losses(self.model, batch)", "objective(self.model, batch)"])
+def test_code_that_computes_a_loss_from_a_model_leaves_its_gradients(terms: str) -> None:
+    check(COMPUTED_ELSEWHERE.format(clear="pass", terms=terms, backward="loss.backward()  # GS501"))
+    check(
+        COMPUTED_ELSEWHERE.format(clear="self.optimizer.zero_grad()", terms=terms, backward="loss.backward()")
+    )
+
+
+def test_code_that_gets_the_model_for_something_else_may_clear() -> None:
+    check(
+        COMPUTED_ELSEWHERE.format(
+            clear="objective(self.model)",
+            terms="self.process.losses(self.model, batch)",
+            backward="loss.backward()",
+        )
+    )
+
+
+def test_a_number_has_no_graph_wherever_it_comes_from() -> None:
+    terms = "self.process.losses(batch)"
+    check(
+        COMPUTED_ELSEWHERE.format(
+            clear="self.optimizer.zero_grad()", terms=terms, backward="loss.item().backward()  # GS202"
+        )
+    )

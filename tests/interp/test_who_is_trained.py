@@ -129,6 +129,31 @@ def test_a_loop_in_which_somebody_steps_or_reads_the_gradients_is_not(then: str)
     check(NO_STEP.format(said="", then=then))
 
 
+SOLVER = """
+from torch import optim
+
+class Solver:
+    def __init__(self, config, loader):
+        self.net, self.loader = nn.Linear(3, 2), loader
+        self.optim = optim.Adam(self.net.parameters(), lr=config.optim.lr)
+        self.schedule = optim.lr_scheduler.StepLR(self.optim, 3)
+
+    def train(self):
+        for x, y in self.loader:
+            self.optim.zero_grad()
+            F.cross_entropy(self.net(x), y).backward(){said}
+            nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+            print(sum(p.grad.norm() for p in self.net.parameters()))
+            {then}
+            self.schedule.step()
+"""
+
+
+@pytest.mark.parametrize(("then", "said"), [("pass", "  # GS512"), ("self.optim.step()", "")])
+def test_the_name_of_a_module_or_of_settings_is_no_use_of_an_optimizer(then: str, said: str) -> None:
+    check(SOLVER.format(then=then, said=said))
+
+
 PICKED = """
 import schedules
 

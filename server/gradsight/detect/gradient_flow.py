@@ -116,6 +116,9 @@ class GradientFlow:
             if self.fed_by.get(parameter, set()) - {optimizer}:
                 # Another optimizer moves it by what it gets: that this one holds it, too, is the fault, and no cut.
                 continue
+            if known in self.fed and self.path.ended_early:
+                # Of what is applied again and again, less and less was followed.
+                continue
             if not optimizer.is_guessed() and self.fed.get(known, -1) < self.starved_since[known]:
                 self.explain_absence(parameter, runs, site, stepped=True)
 
@@ -139,6 +142,9 @@ class GradientFlow:
             if causes:
                 blamed = [cut for cut in causes if not self.makes_target(cut, run)] if len(causes) > 1 else []
                 cut = max(blamed or causes, key=lambda cut: (cut.tick, cut.serial))
+                if self.path.escaped_between({parameter}, cut.tick, run.tick):
+                    # Code that was not followed got it since, and may have used it for this loss.
+                    return
                 if not stepped or not (
                     belongs_to_an_early_phase(cut.site, site)
                     or is_an_option(cut.site)

@@ -26,8 +26,12 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 KIND = "optimizer-never-stepped"
 HARMLESS = {"zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group"}
 """What may be asked of an optimizer that never steps."""
+STEPPING = frozenset({"step", "optimizer", "optim"})
+"""What steps it, or is what steps."""
 UNSCALING = frozenset({"unscale_"})
 """What may be done with it to gradients that nobody uses."""
+OFTEN = 3
+"""So many rounds show what a loop does with an optimizer."""
 BY_NAME = frozenset({"getattr", "attrgetter"})
 
 
@@ -47,10 +51,10 @@ class IdleOptimizers:
         steps = [action for action in path.log if action.verb == "step"]
         if not steps:
             # The text tells, also of what was not executed any more, or not followed.
-            if not self.are_gradients_read and not path.gradients_hooked:
+            if (self.is_training_meant() or not self.are_gradients_read) and not path.gradients_hooked:
                 self.conclude_no_step()
             return
-        if path.gradients_unknown or path.ended_early:
+        if path.gradients_unknown:
             return
         for optimizer in path.optimizers:
             if optimizer.stepped and optimizer.site is not None:
@@ -58,9 +62,25 @@ class IdleOptimizers:
             if optimizer.stepped or optimizer.escaped or optimizer.site is None or optimizer.is_global:
                 # One that the module made may be stepped by other functions.
                 continue
+            if path.ended_early and not self.was_cleared_often(optimizer):
+                continue
             name = name_of(optimizer.site) or self.cleared_name(optimizer)
             if name and not self.is_used_elsewhere(name, optimizer.site):
                 self.conclude(optimizer, name, steps)
+
+    def is_training_meant(self) -> bool:
+        """Whether gradients are clipped, or a schedule goes on: who reads them besides wants to see them."""
+        return any(action.verb in ("clip", "scheduler") for action in self.path.log)
+
+    def was_cleared_often(self, optimizer: Optimizer) -> bool:
+        """Whether a loop has shown what it does with an optimizer before the path was left, and its text has no more for it."""
+        clears = [
+            one for one in self.path.log if one.verb == "zero" and one.subject is optimizer and one.loops
+        ]
+        if len(clears) < OFTEN:
+            return False
+        name, harmless = name_cleared(clears[-1].site), self.stepless_calls()
+        return not any(is_other_use(text, name, harmless) for text in texts_around(clears[-1].site))
 
     def conclude(self, optimizer: Optimizer, name: str, steps: list[Action]) -> None:
         """Report at the step that took its place, else where it is made."""
@@ -210,8 +230,13 @@ def is_other_use(
     for child in ast.iter_child_nodes(node):
         if child is told:
             continue
-        if isinstance(child, ast.Attribute) and child.attr in HARMLESS and is_called_so(child.value, name):
-            continue
+        if isinstance(child, ast.Attribute) and is_called_so(child.value, name):
+            is_called = isinstance(node, ast.Call) and node.func is child
+            if child.attr in HARMLESS or is_of_module(child.attr):
+                continue
+            if not is_called and child.attr not in STEPPING:
+                # `config.optimizer.name`: what is read and not called steps nothing.
+                continue
         if (
             isinstance(child, ast.Call)
             and (is_scheduler(child) or last_part(key_of(child.func)) in harmless)
@@ -240,6 +265,11 @@ def is_called_so(node: ast.AST, name: str) -> bool:
         return False
     called: Any = getattr(node, "id", None) or getattr(node, "attr", None)
     return isinstance(node, (ast.Name, ast.Attribute)) and called == name
+
+
+def is_of_module(name: str) -> bool:
+    """`self.optim = optim.Adam(...)`: what torch's module of this name has, and no optimizer."""
+    return name[:1].isupper() or name == "lr_scheduler"
 
 
 def is_scheduler(call: ast.Call) -> bool:

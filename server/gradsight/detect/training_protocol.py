@@ -185,7 +185,7 @@ class TrainingProtocol:
             until = self.end_of_clearing(steps)
             if any(self.ledger.was_cleared(parameter, before[-1].tick, until) for parameter in parameters):
                 continue
-            if self.path.escaped_between(parameters, before[-1].tick, second.tick):
+            if self.path.may_clear_between(parameters, before[-1].tick, second.tick):
                 continue
             is_over = until < self.path.tick
             if not is_over and not any(isinstance(parameter.grad, Tensor) for parameter in parameters):

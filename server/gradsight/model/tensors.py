@@ -234,6 +234,7 @@ class Node(Numbered):
         "saved",
         "site",
         "tick",
+        "unproved",
         "walked",
         "zero",
     )
@@ -252,6 +253,8 @@ class Node(Numbered):
         self.tick = tick
         self.operands: list[Tensor] = []
         self.walked: Site | None = None
+        self.unproved: list[Any] = []
+        """Unknown operands whose graph would be that of modules which the code that made them was given."""
         self.overwritten: Edge | None = None
         """The history of a value that this write replaced: backward still visits it, with a zero gradient."""
         self.open = False

@@ -115,6 +115,9 @@ class Machine(PathState):
     def escaped_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
         return self.nn.escaped_between(tensors, start, end)
 
+    def may_clear_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
+        return self.nn.may_clear_between(tensors, start, end)
+
     def from_earlier_round(self, node: Node, site: Site) -> bool:
         return self.autograd.from_earlier_round(node, site)
 

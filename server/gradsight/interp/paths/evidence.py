@@ -370,6 +370,12 @@ class Evidence(UnknownGraphs):
                 loss, parameters, "unknown", node, "the loss depends on all parameters of the model"
             )
 
+    def prove_differentiated(self, loss: Unknown, node: ast.AST) -> None:
+        """`loss.backward()`: what code with modules made is differentiated, so that it had them to compute it."""
+        self.prove_graph(loss, node)
+        if loss.graph is not None:
+            self.nn.was_applied(leaves_of([loss.graph]))
+
     def is_graph_assumed(self, tensor: Tensor) -> bool:
         """Whether only an assumption about an argument, or about a module that nothing in view trains, gives a tensor its graph."""
         flag, edge = tensor.needs_grad(), tensor.edge()

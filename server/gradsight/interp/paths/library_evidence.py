@@ -142,7 +142,7 @@ class EvidenceLibraries(Transforms):
             return self.number_of(receiver, node)
         if name == "backward" and receiver.tensor is None:
             if receiver.graph is None and not args:
-                self.entry.prove_graph(receiver, node)
+                self.entry.prove_differentiated(receiver, node)
             if receiver.graph is not None:
                 self.autograd.backward_call(self.entry.tensor_of(receiver), args, kwargs, node)
                 return None

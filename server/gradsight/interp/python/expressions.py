@@ -285,6 +285,9 @@ class Expressions(Comparisons):
                     return self.same_number(left, (name, right), cuts)
         unknown = Unknown("arithmetic on unknown values")
         unknown.cuts = cuts
+        for value in (left, right):
+            if isinstance(value, Unknown) and not value.hint:
+                unknown.given = (*unknown.given, *(one for one in value.given if one not in unknown.given))
         return unknown
 
     def unknown_sum(self, name: str, left: Value, right: Value, cuts: frozenset[Cut]) -> Number:

@@ -12,7 +12,7 @@ from gradsight.interp.python.function_objects import FunctionObjects
 from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.library_objects import Distribution
 from gradsight.model.passed_cuts import cuts_of
-from gradsight.model.tensors import Tensor
+from gradsight.model.tensors import NO_CUTS, Cut, Tensor
 from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
 from gradsight.model.values import (
     MISSING,
@@ -409,11 +409,13 @@ class Objects(FunctionObjects):
         self, receiver: Value, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
         """Methods of numbers, iterators and functions."""
-        if isinstance(receiver, (Number, Array)) and name == "backward" and receiver.cuts:
-            # Python refuses what a tensor without a graph would refuse, for the same reason.
-            plain = Tensor(self.path.site(node), shape=())
-            plain.cuts = receiver.cuts
-            return self.autograd.tensor_method(plain, name, args, kwargs, node)
+        if isinstance(receiver, (Number, Array)) and name == "backward":
+            cuts = receiver.cuts or self.cut_by_number(node)
+            if cuts:
+                # Python refuses what a tensor without a graph would refuse, for the same reason.
+                plain = Tensor(self.path.site(node), shape=())
+                plain.cuts = cuts
+                return self.autograd.tensor_method(plain, name, args, kwargs, node)
         if isinstance(receiver, (Number, int, float)):
             if name in ("item", "tolist", "real"):
                 return receiver
@@ -426,6 +428,19 @@ class Objects(FunctionObjects):
             target = receiver.function if isinstance(receiver, Method) else receiver
             return self.function_method(target, name, args, kwargs, node)
         return self.nn.unknown_result(f"method {name} of an unknown value", args, kwargs, node)
+
+    def cut_by_number(self, node: ast.AST) -> frozenset[Cut]:
+        """`loss.item().backward()`: wherever the loss comes from, no number has a graph."""
+        call = getattr(getattr(node, "func", None), "value", None)
+        if (
+            not isinstance(call, ast.Call)
+            or not isinstance(call.func, ast.Attribute)
+            or call.func.attr != "item"
+        ):
+            return NO_CUTS
+        made = Tensor(self.path.site(call.func.value), requires_grad=True)
+        made.label = call.func.value.id if isinstance(call.func.value, ast.Name) else ""
+        return frozenset({Cut("number", "item", self.path.site(call), made, self.path.tick)})
 
     def instance_method(
         self, receiver: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST

@@ -121,10 +121,10 @@ class Recorder(AutogradFloor):
         self.attach_node(op, case, bound, operands, flags, results, recording, site, certain)
         if self.path.transforms:
             follow(results, operands)
-        if is_open:
-            for result in results:
-                if isinstance(result, Tensor) and result.node is not None:
-                    result.node.open = True
+        if ignorant:
+            unproved = [value for value in bound.values() if isinstance(value, Unknown) and value.given]
+            for made in (one.node for one in results if isinstance(one, Tensor) and one.node is not None):
+                made.open, made.unproved = made.open or is_open, unproved
         if case.writes:
             self.write_own_tensors(op, case, bound, site)
         return self.put_together(op, case, bound, results, cuts, site)

@@ -84,6 +84,8 @@ class BackwardEngine(BackwardFaults):
         if not gradient_given and certainly_not_scalar(loss.shape) and how != "assumed":
             self.path.refuse(NotScalar(loss, site, how, argument), assumption_of(flag))
         edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]
+        if how == "backward" and isinstance(flag, Maybe) and flag.weak:
+            self.prove_operands(edges, site.node)
         executed = executed_for(edges, inputs) if inputs is not None else None
         if executed is not None and how != "assumed":
             self.check_checkpoints(executed, site, how)
@@ -189,6 +191,23 @@ class BackwardEngine(BackwardFaults):
             self.path.gradients_unknown = True
         self.runs[site] = run
         return run
+
+    def prove_operands(self, edges: list[Edge], node: Syntax) -> None:
+        """Nothing that is known brings the graph which a backward needs: unknown operands do, as far as they had modules.
+
+        It is that of the modules which the code that made them was given.
+        """
+        visited = nodes_and_leaves(tuple(edges))
+        behind = [one for one in visited if isinstance(one, Node) and one.unproved]
+        if any(isinstance(one, Tensor) for one in visited):
+            return
+        for made in behind:
+            for value in made.unproved:
+                if value.graph is None and value.tensor is None:
+                    self.entry.prove_differentiated(value, node)
+                if value.graph is not None:
+                    made.inputs, made.open = [*made.inputs, value.graph], False
+            made.unproved = []
 
     def module_again(self, freed: list[Node], edges: list[Edge]) -> Node | None:
         """A call of an unknown module that an earlier backward went through, and this one too."""

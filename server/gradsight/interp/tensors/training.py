@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from gradsight.interp.path_state import PathState
@@ -74,6 +74,8 @@ class Training(Modes):
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
         self.escapes: list[tuple[int, set[int]]] = []
+        self.applied: set[int] = set()
+        """Which of these were calls that computed what was differentiated then."""
         """When code that is not known was given something, and what it can reach through that."""
 
     # -- optimizers --------------------------------------------------------------------------------------------------
@@ -444,6 +446,23 @@ class Training(Modes):
         """Whether unknown code had its hands on one of these tensors in that time."""
         wanted = {id(tensor) for tensor in tensors}
         return any(start <= tick <= end and reached & wanted for tick, reached in self.escapes)
+
+    def may_clear_between(self, tensors: set[Tensor], start: int, end: int) -> bool:
+        """Whether unknown code had one of these tensors in that time for more than to compute a loss from it."""
+        wanted = {id(tensor) for tensor in tensors}
+        return any(
+            start <= tick <= end and reached & wanted
+            for place, (tick, reached) in enumerate(self.escapes)
+            if place not in self.applied
+        )
+
+    def was_applied(self, tensors: Iterable[Tensor]) -> None:
+        """What unknown code made of tensors when it had them last is differentiated."""
+        wanted = {id(tensor) for tensor in tensors}
+        for place in reversed(range(len(self.escapes))):
+            if self.escapes[place][1] & wanted:
+                self.applied.add(place)
+                return
 
 
 def carries_graph(value: Value, depth: int = 0) -> bool:
