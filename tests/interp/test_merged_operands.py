@@ -8,6 +8,7 @@ import torch
 from gradsight.analysis import analyze
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
+from tests.interp.checking import check
 
 SHOWN = {
     "x": True,
@@ -125,3 +126,19 @@ class Attention(nn.Module):
     assert callable(make)
     make()(torch.randn(2, 5, 8)).sum().backward()
     assert not is_reported(text)
+
+
+SPREAD = """
+def loss(query, weight):
+    keys = weight.reshape(SIZE, 3, 6, 5) * 2
+    scores = torch.matmul(query.reshape(2, 3, 4, 5), keys.transpose(-2, -1))
+    keys.mul_(2)HERE
+    return scores.sum()
+
+loss(torch.ones(24, 5, requires_grad=True), torch.ones(COUNT, 5, requires_grad=True)).backward()
+"""
+
+
+def test_batch_that_is_repeated_for_the_other_operand_is_copied() -> None:
+    check(SPREAD.replace("SIZE", "2").replace("COUNT", "36").replace("HERE", "  # GS101"))
+    check(SPREAD.replace("SIZE", "1").replace("COUNT", "18").replace("HERE", ""))

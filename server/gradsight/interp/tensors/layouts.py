@@ -70,6 +70,8 @@ def batch_stays_merged(op: str, bound: dict[str, Value], source: Tensor) -> bool
 
 def keeps_operand(op: str, tensor: Tensor, operands: list[Tensor], wants_dense: bool) -> bool:
     """Whether an operator saves an operand itself; `wants_dense`: it copies one that does not lie as the operator needs it."""
+    if op in MERGES_BATCH and any(is_spread(tensor, one) for one in operands if one is not tensor):
+        return False
     if op in MERGES_BATCH or op in MERGES_ROWS:
         layout, last = merged_by(op, tensor, operands)
         if layout is not None and not layout.is_open:
@@ -108,6 +110,15 @@ def batch_is_kept(tensor: Tensor, operands: list[Tensor]) -> bool:
     if tensor.shape is not None and sum(size != 1 for size in tensor.shape[:-2]) <= 1:
         return True
     return all(one.shape is not None and len(one.shape) <= 3 for one in operands)
+
+
+def is_spread(tensor: Tensor, other: Tensor) -> bool:
+    """Whether one of several batch dimensions is repeated for the other operand: then the batches cannot be merged without a copy."""
+    if tensor.shape is None or other.shape is None:
+        return False
+    own, wanted = tensor.shape[:-2], other.shape[:-2]
+    pairs = list(zip(reversed(own), reversed(wanted)))
+    return any(size != 1 for size in own) and any(size == 1 and needed != 1 for size, needed in pairs)
 
 
 def rank_of(tensor: Tensor) -> int | None:
