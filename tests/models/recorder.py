@@ -54,7 +54,11 @@ def noting(name: str, method: Any) -> Any:
 def programs() -> list[str]:
     """All of them, or those that are named."""
     named = [word for word in sys.argv[1:] if not word.startswith("-")]
-    return named or sorted(path.stem for path in (HERE / "programs").glob("*.py") if path.stem != "__init__")
+    found = [path.stem for path in (HERE / "programs").glob("*.py") if path.stem != "__init__"]
+    # What parts of libraries leave behind in the process must not reach the trainers: those come first.
+    return named or sorted(
+        found, key=lambda name: (not name.startswith(("accelerate", "fabric", "lightning")), name)
+    )
 
 
 def record_all() -> dict[str, list[str]]:
