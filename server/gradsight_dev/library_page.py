@@ -13,14 +13,24 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "libraries.md"
 TESTS = ROOT / "tests" / "models"
 MARK = "<!-- Written by: .venv/bin/python -m gradsight_dev.library_page -->"
-DISTRIBUTIONS = {"ignite": "pytorch-ignite", "torch_geometric": "torch-geometric"}
+DISTRIBUTIONS = {
+    "ema_pytorch": "ema-pytorch",
+    "ignite": "pytorch-ignite",
+    "segmentation_models_pytorch": "segmentation-models-pytorch",
+    "stable_baselines3": "stable-baselines3",
+    "torch_geometric": "torch-geometric",
+}
 TEXT = """MARK
 # Libraries
 
 What a library does with your code is written down as a little Python library of the same name: a *model*. GradSight executes
-it as it executes your program, on paper; nothing of it is ever run, and the library itself need not be installed. Where
-a model knows the order of forward, `zero_grad`, backward, `step` and hooks, it is held against the library: tiny programs are
-run under both, and what they call must come in the same order (`make test-models`, with torch TORCH).
+it as it executes your program, on paper; nothing of it is ever run, and the library itself need not be installed.
+
+Every model is held against its library, with torch TORCH (`make test-models`). Tiny programs are run under both, and must see the
+same: the order of forward, `zero_grad`, backward, `step` and hooks; the parts of a network, their names and their order; what is
+trained, what is frozen and what gets a gradient; what has a graph and what shares memory. And every name that a model defines,
+with its parameters, is looked up in the library. The compiled operators of torchvision are left out: a CPU build of torch may lack
+them, so that what needs them (the training of a Faster R-CNN) was compared by its parts alone.
 
 Findings stand in your code, never in a model: at the line that hands a loss to the library (`return loss` in a `training_step`,
 `accelerator.backward(loss)`). A class that a library runs (a `LightningModule`, a `Trainer` with its own `compute_loss`, a

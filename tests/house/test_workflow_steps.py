@@ -195,7 +195,7 @@ def called(project: Project, name: str) -> str:
 
 
 def run_models(project: Project) -> None:
-    scripts = [f"tests/models/{name}.py" for name in ("recorder", "callbacks", "from_config")]
+    scripts = [f"tests/models/{name}.py" for name in ("recorder", "callbacks", "from_config", "surface")]
     for script in scripts:
         stub(project, script)
     asked = with_environment(project, "models")
@@ -204,6 +204,7 @@ def run_models(project: Project) -> None:
     assert called(project, scripts[0]) == "['--check']"
     assert called(project, scripts[1]) == "[]"
     assert called(project, scripts[2]) == "['build/models/bin/python']"
+    assert called(project, scripts[3]) == "['--check']"
 
 
 def run_live(project: Project) -> None:

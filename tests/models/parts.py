@@ -48,3 +48,49 @@ class Net(nn.Module):
 
 def loader(batches: int = 2) -> Any:
     return DataLoader(TensorDataset(torch.ones(2 * batches, 2), torch.ones(2 * batches, 1)), batch_size=2)
+
+
+def carries_graph(value: Any) -> bool:
+    """Whether a tensor in a value requires grad."""
+    if isinstance(value, torch.Tensor):
+        return value.requires_grad
+    if isinstance(value, dict):
+        return any(carries_graph(one) for one in value.values())
+    if isinstance(value, (list, tuple)):
+        return any(carries_graph(one) for one in value)
+    return False
+
+
+def children(module: Any) -> str:
+    """The parts of a module in their order."""
+    return " ".join(name for name, _ in module.named_children())
+
+
+def kinds(sequence: Any) -> str:
+    """The layers of a sequence in their order, by their classes."""
+    return " ".join(type(layer).__name__ for layer in sequence.children())
+
+
+def with_gradient(module: Any) -> str:
+    """The parts of a module that have parameters, and how many of those parameters have a gradient."""
+    found = []
+    for name, part in module.named_children():
+        held = list(part.parameters())
+        if held:
+            reached = [one for one in held if one.grad is not None]
+            share = "all" if len(reached) == len(held) else "some" if reached else "none"
+            found.append(f"{name}: {share}")
+    return ", ".join(found)
+
+
+def frozen(module: Any) -> str:
+    """Whether the parameters of a module are trained."""
+    flags = {one.requires_grad for one in module.parameters()}
+    return {frozenset(): "nothing", frozenset({True}): "trained", frozenset({False}): "frozen"}.get(
+        frozenset(flags), "trained in part"
+    )
+
+
+def some(value: Any, *shape: int) -> Any:
+    """A tensor; where a model says no more than that there is data, any will do."""
+    return value if isinstance(value, torch.Tensor) else torch.zeros(*shape)

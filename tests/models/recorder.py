@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.machinery
 import json
 import logging
 import os
+import runpy
 import sys
 import warnings
 from importlib import metadata
@@ -22,6 +24,8 @@ HERE = Path(__file__).parent
 ORDERS = HERE / "orders.json"
 MODELS = HERE.parents[1] / "server" / "gradsight" / "models"
 LOG: list[str] = []
+LIBRARIES = "--models" not in sys.argv
+"""Whether the real libraries are used, and not our models of them."""
 
 
 def log(word: str) -> None:
@@ -48,19 +52,25 @@ def noting(name: str, method: Any) -> Any:
 
 
 def programs() -> list[str]:
-    return sorted(path.stem for path in (HERE / "programs").glob("*.py") if path.stem != "__init__")
+    """All of them, or those that are named."""
+    named = [word for word in sys.argv[1:] if not word.startswith("-")]
+    found = [path.stem for path in (HERE / "programs").glob("*.py") if path.stem != "__init__"]
+    # What parts of libraries leave behind in the process must not reach the trainers: those come first.
+    return named or sorted(
+        found, key=lambda name: (not name.startswith(("accelerate", "fabric", "lightning")), name)
+    )
 
 
 def record_all() -> dict[str, list[str]]:
     """What every program of an installed library does."""
     import torch
 
-    torch.manual_seed(0)
     whole = torch.Tensor.backward
     torch.Tensor.backward = noting("backward", whole)  # type: ignore[method-assign]
     orders = {}
     for name in programs():
         LOG.clear()
+        torch.manual_seed(0)
         try:
             program = importlib.import_module(f"programs.{name}")
         except ModuleNotFoundError as problem:
@@ -90,16 +100,52 @@ def pinned() -> dict[str, str]:
     return {name.strip(): version.strip() for name, version in pairs}
 
 
+class Unmodelled:
+    """Finds the modules that a model imports and that nobody has: whatever they give is unknown, and no tensor."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        own = not any(str(folder).startswith(str(MODELS)) for folder in path or ())
+        if own or not name.rpartition(".")[2].startswith("_"):
+            return None
+        return importlib.machinery.ModuleSpec(name, self)  # type: ignore[arg-type]
+
+    def create_module(self, spec: Any) -> None:
+        return None
+
+    def exec_module(self, module: Any) -> None:
+        module.__getattr__ = Unknown().__getattr__
+
+
+class Unknown:
+    """Data of which nothing is known but that it carries no graph."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return Unknown()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Unknown()
+
+    def __getitem__(self, index: Any) -> Any:
+        return Unknown()
+
+    def __iter__(self) -> Any:
+        return iter([Unknown()])
+
+
 def main() -> int:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     os.environ.update(CUDA_VISIBLE_DEVICES="", HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false")
     sys.modules["recorder"] = sys.modules["__main__"]
     sys.path.insert(0, str(HERE))
-    if "--models" in sys.argv:
+    if not LIBRARIES:
         sys.path.insert(0, str(MODELS))
+        sys.meta_path.append(Unmodelled())  # type: ignore[arg-type]
         print(json.dumps(record_all()))
         return 0
+    runpy.run_path(str(HERE / "site" / "sitecustomize.py"))
     found = {"versions": versions(list(pinned())), "orders": record_all()}
     if "--write" in sys.argv:
         ORDERS.write_text(json.dumps(found, indent=1) + "\n")

@@ -2,11 +2,15 @@
 
 
 class EasyDict(dict):
-    def __init__(self, items=None, **further):
-        super().__init__(items or {}, **further)
-
-    def __getattr__(self, name):
-        return self[name]
+    def __init__(self, d=None, **kwargs):
+        super().__init__()
+        for name, value in {**(d or {}), **kwargs}.items():
+            setattr(self, name, value)
 
     def __setattr__(self, name, value):
-        self[name] = value
+        self[name] = EasyDict(value) if type(value) is dict else value
+
+    def __getattr__(self, name):
+        if name in self:
+            return self[name]
+        raise AttributeError(name)

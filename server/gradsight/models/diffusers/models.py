@@ -8,7 +8,7 @@ from transformers.utils import ModelOutput
 
 
 class ModelMixin(nn.Module):
-    def __init__(self, *args, **options):
+    def __init__(self, *args, **kwargs):
         super().__init__()
         self.config = argparse.Namespace()
         self.dtype = torch.float32
@@ -16,21 +16,21 @@ class ModelMixin(nn.Module):
         self.conv_out = nn.Conv2d(64, 3, 3, padding=1)
 
     @classmethod
-    def from_pretrained(cls, *args, **options):
+    def from_pretrained(cls, *args, **kwargs):
         return cls()
 
     @classmethod
-    def from_config(cls, *args, **options):
+    def from_config(cls, *args, **kwargs):
         return cls()
 
     @classmethod
-    def load_config(cls, *args, **options):
+    def load_config(cls, *args, **kwargs):
         return argparse.Namespace()
 
-    def save_pretrained(self, *args, **options):
+    def save_pretrained(self, *args, **kwargs):
         pass
 
-    def register_to_config(self, **options):
+    def register_to_config(self, **kwargs):
         pass
 
     def enable_gradient_checkpointing(self):
@@ -42,13 +42,13 @@ class ModelMixin(nn.Module):
     def add_adapter(self, adapter_config, adapter_name="default"):
         pass
 
-    def body(self, x):
+    def _body(self, x):
         return self.conv_out(self.conv_in(x))
 
 
-class Denoiser(ModelMixin):
-    def __init__(self, *args, **options):
-        super().__init__(*args, **options)
+class _Denoiser(ModelMixin):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
         self.attention = nn.Linear(64, 3)
 
     def forward(
@@ -60,9 +60,9 @@ class Denoiser(ModelMixin):
         down_block_additional_residuals=None,
         mid_block_additional_residual=None,
         return_dict=True,
-        **options,
+        **kwargs,
     ):
-        noise = self.body(sample if sample is not None else options["hidden_states"])
+        noise = self._body(sample if sample is not None else kwargs["hidden_states"])
         if encoder_hidden_states is not None:
             noise = noise + self.attention(encoder_hidden_states).mean()
         if mid_block_additional_residual is not None:
@@ -72,9 +72,21 @@ class Denoiser(ModelMixin):
         return ModelOutput(sample=noise) if return_dict else (noise,)
 
 
+class UNet2DModel(ModelMixin):
+    """A denoiser that is told nothing but the time step."""
+
+    def forward(self, sample, timestep, class_labels=None, return_dict=True):
+        noise = self._body(sample)
+        return ModelOutput(sample=noise) if return_dict else (noise,)
+
+
+class UNet1DModel(UNet2DModel):
+    pass
+
+
 class ControlNetModel(ModelMixin):
     @classmethod
-    def from_unet(cls, unet, *args, **options):
+    def from_unet(cls, unet, *args, **kwargs):
         return cls()
 
     def forward(
@@ -85,17 +97,17 @@ class ControlNetModel(ModelMixin):
         controlnet_cond=None,
         *args,
         return_dict=True,
-        **options,
+        **kwargs,
     ):
         hint = self.conv_in(controlnet_cond).mean()
-        middle = self.body(sample) + hint
+        middle = self._body(sample) + hint
         below = [middle * 1, middle * 2]
         if not return_dict:
             return below, middle
         return ModelOutput(down_block_res_samples=below, mid_block_res_sample=middle)
 
 
-class Latents:
+class _Latents:
     def __init__(self, mean):
         self.mean = mean
 
@@ -109,9 +121,9 @@ class Latents:
         return self.mean.pow(2).sum()
 
 
-class Autoencoder(ModelMixin):
+class _Autoencoder(ModelMixin):
     def encode(self, x, return_dict=True):
-        latents = Latents(self.conv_in(x))
+        latents = _Latents(self.conv_in(x))
         return ModelOutput(latent_dist=latents) if return_dict else (latents,)
 
     def decode(self, z, return_dict=True, generator=None):
@@ -122,7 +134,7 @@ class Autoencoder(ModelMixin):
         return self.decode(self.encode(sample)["latent_dist"].mode(), return_dict)
 
 
-UNet2DModel = UNet2DConditionModel = UNet3DConditionModel = UNet1DModel = UNetMotionModel = Denoiser
-Transformer2DModel = DiTTransformer2DModel = SD3Transformer2DModel = FluxTransformer2DModel = Denoiser
-PixArtTransformer2DModel = PriorTransformer = T2IAdapter = Denoiser
-AutoencoderKL = AutoencoderTiny = VQModel = AsymmetricAutoencoderKL = Autoencoder
+UNet2DConditionModel = UNet3DConditionModel = UNetMotionModel = _Denoiser
+Transformer2DModel = DiTTransformer2DModel = SD3Transformer2DModel = FluxTransformer2DModel = _Denoiser
+PixArtTransformer2DModel = PriorTransformer = T2IAdapter = _Denoiser
+AutoencoderKL = AutoencoderTiny = VQModel = AsymmetricAutoencoderKL = _Autoencoder

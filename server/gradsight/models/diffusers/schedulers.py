@@ -6,8 +6,8 @@ import torch
 from transformers.utils import ModelOutput
 
 
-class SchedulerMixin:
-    def __init__(self, *args, num_train_timesteps=1000, **options):
+class _Scheduler:
+    def __init__(self, *args, num_train_timesteps=1000, **kwargs):
         self.config = argparse.Namespace()
         self.config.num_train_timesteps = num_train_timesteps
         self.betas = torch.linspace(0.0001, 0.02, 1000)
@@ -17,17 +17,17 @@ class SchedulerMixin:
         self.timesteps = torch.arange(1000)
 
     @classmethod
-    def from_pretrained(cls, *args, **options):
+    def from_pretrained(cls, *args, **kwargs):
         return cls()
 
     @classmethod
-    def from_config(cls, *args, **options):
+    def from_config(cls, *args, **kwargs):
         return cls()
 
-    def set_timesteps(self, *args, **options):
+    def set_timesteps(self, *args, **kwargs):
         pass
 
-    def save_pretrained(self, *args, **options):
+    def save_pretrained(self, *args, **kwargs):
         pass
 
     def add_noise(self, original_samples, noise, timesteps):
@@ -39,7 +39,7 @@ class SchedulerMixin:
     def scale_model_input(self, sample, timestep=None):
         return sample
 
-    def step(self, model_output, timestep, sample, *args, return_dict=True, **options):
+    def step(self, model_output, timestep, sample, *args, return_dict=True, **kwargs):
         earlier = 0.9 * sample + 0.1 * model_output
         origin = sample - 0.1 * model_output
         if return_dict:
@@ -47,6 +47,7 @@ class SchedulerMixin:
         return (earlier,)
 
 
-DDPMScheduler = DDIMScheduler = PNDMScheduler = EulerDiscreteScheduler = SchedulerMixin
-EulerAncestralDiscreteScheduler = DPMSolverMultistepScheduler = UniPCMultistepScheduler = SchedulerMixin
-FlowMatchEulerDiscreteScheduler = LMSDiscreteScheduler = HeunDiscreteScheduler = SchedulerMixin
+SchedulerMixin = _Scheduler
+DDPMScheduler = DDIMScheduler = PNDMScheduler = EulerDiscreteScheduler = _Scheduler
+EulerAncestralDiscreteScheduler = DPMSolverMultistepScheduler = UniPCMultistepScheduler = _Scheduler
+FlowMatchEulerDiscreteScheduler = LMSDiscreteScheduler = HeunDiscreteScheduler = _Scheduler

@@ -4,11 +4,11 @@ import torch
 
 
 class EMAModel:
-    def __init__(self, parameters, *args, **options):
+    def __init__(self, parameters, *args, **kwargs):
         self.shadow_params = [one.clone().detach() for one in parameters]
 
     @classmethod
-    def from_pretrained(cls, *args, **options):
+    def from_pretrained(cls, *args, **kwargs):
         return cls([])
 
     @torch.no_grad()

@@ -2,10 +2,10 @@
 
 import torch
 
-from einops.patterns import computed
+from einops._patterns import computed
 
 
-def sizes(pattern):
+def _sizes(pattern):
     """Some number: what a pattern makes of the sizes of a tensor does not matter for gradients."""
     return int(computed(pattern))
 
@@ -14,13 +14,10 @@ def rearrange(tensor, pattern, **axes_lengths):
     if isinstance(tensor, (list, tuple)):
         tensor = torch.stack(list(tensor))
     left, right = pattern.split("->")
-    before, after = axes(left), axes(right)
+    before, after = _axes(left), _axes(right)
     if "..." in pattern or [axis for axis in before if axis != "1" and axis not in after]:
-        return tensor.reshape(sizes(pattern))
-    for part in left.replace("()", "1").split("(")[1:]:
-        group = axes(part.split(")")[0])
-        # To split a dimension never takes a copy.
-        tensor = tensor.unflatten(before.index(group[0]), [axes_lengths.get(axis, -1) for axis in group])
+        return tensor.reshape(_sizes(pattern))
+    tensor = _split(tensor, left, before, axes_lengths)
     if "1" in before:
         tensor = tensor.squeeze([place for place, axis in enumerate(before) if axis == "1"])
         before = [axis for axis in before if axis != "1"]
@@ -34,31 +31,54 @@ def rearrange(tensor, pattern, **axes_lengths):
         if [axis for axis in after if axis not in kept and axis != "1"]:
             tensor = tensor.expand([axes_lengths.get(axis, -1) for axis in after])
     for part in reversed(right.replace("()", "1").split("(")[1:]):
-        group = axes(part.split(")")[0])
+        group = _axes(part.split(")")[0])
         tensor = tensor.flatten(after.index(group[0]), after.index(group[-1]))
     return tensor
 
 
-def axes(side):
+def _axes(side):
     """The names of `b n (h d)`, in their order."""
     return side.replace("()", "1").replace("(", " ").replace(")", " ").split()
+
+
+def _split(tensor, left, before, axes_lengths):
+    for part in left.replace("()", "1").split("(")[1:]:
+        group = _axes(part.split(")")[0])
+        # To split a dimension never takes a copy.
+        tensor = tensor.unflatten(before.index(group[0]), [axes_lengths.get(axis, -1) for axis in group])
+    return tensor
 
 
 def reduce(tensor, pattern, reduction, **axes_lengths):
     if isinstance(tensor, (list, tuple)):
         tensor = torch.stack(list(tensor))
+    left, right = pattern.split("->")
+    before, after = _axes(left), _axes(right)
+    if "..." in pattern:
+        return _reduced(tensor, reduction, _sizes(pattern))
+    gone = [place for place, axis in enumerate(before) if axis not in after]
+    kept = " ".join(axis for axis in before if axis in after)
+    return rearrange(
+        _reduced(_split(tensor, left, before, axes_lengths), reduction, gone), kept + "->" + right
+    )
+
+
+def _reduced(tensor, reduction, places):
     if reduction == "mean":
-        return tensor.mean(sizes(pattern))
+        return tensor.mean(places)
     if reduction == "sum":
-        return tensor.sum(sizes(pattern))
+        return tensor.sum(places)
     if reduction == "max":
-        return tensor.amax(sizes(pattern))
+        return tensor.amax(places)
     if reduction == "min":
-        return tensor.amin(sizes(pattern))
-    return tensor.prod(sizes(pattern))
+        return tensor.amin(places)
+    for place in reversed(places):
+        tensor = tensor.prod(place)
+    return tensor
 
 
-repeat = rearrange
+def repeat(tensor, pattern, **axes_lengths):
+    return rearrange(tensor, pattern, **axes_lengths)
 
 
 def einsum(*tensors_and_pattern):
@@ -67,8 +87,9 @@ def einsum(*tensors_and_pattern):
 
 
 def pack(tensors, pattern):
-    return torch.cat(list(tensors), sizes(pattern)), sizes(pattern)
+    place = pattern.split().index("*")
+    return torch.cat(list(tensors), place), [one.shape[place : place + 1] for one in tensors]
 
 
 def unpack(tensor, packed_shapes, pattern):
-    return list(tensor.split(sizes(pattern)))
+    return list(tensor.split(_sizes(pattern)))

@@ -96,7 +96,7 @@ class Callback:
 
 class Learner:
     def __init__(
-        self, dls, model, loss_func=None, opt_func=Adam, lr=0.001, splitter=None, cbs=None, **options
+        self, dls, model, loss_func=None, opt_func=Adam, lr=0.001, splitter=None, cbs=None, **kwargs
     ):
         self.dls = dls
         self.model = model
@@ -114,11 +114,11 @@ class Learner:
             self.add_cb(callback)
         return self
 
-    def add_cb(self, callback):
-        if not isinstance(callback, Callback):
+    def add_cb(self, cb):
+        if not isinstance(cb, Callback):
             return self
-        callback.learn = self
-        self.cbs.append(callback)
+        cb.learn = self
+        self.cbs.append(cb)
         return self
 
     def create_opt(self):
@@ -135,29 +135,29 @@ class Learner:
             self.training = True
             self._fire("before_train")
             for batch in self._data("train"):
-                self.one_batch(batch)
+                self.one_batch(0, batch)
             self._fire("after_train")
             self.model.eval()
             self.training = False
             self._fire("before_validate")
             with torch.no_grad():
                 for batch in self._data("valid"):
-                    self.one_batch(batch)
+                    self.one_batch(0, batch)
             self._fire("after_validate")
             self._fire("after_epoch")
         self._fire("after_fit")
 
-    def fit_one_cycle(self, n_epoch, lr_max=None, cbs=None, **options):
+    def fit_one_cycle(self, n_epoch, lr_max=None, cbs=None, **kwargs):
         self.fit(n_epoch, cbs=cbs)
 
-    def fit_flat_cos(self, n_epoch, lr=None, cbs=None, **options):
+    def fit_flat_cos(self, n_epoch, lr=None, cbs=None, **kwargs):
         self.fit(n_epoch, cbs=cbs)
 
-    def fine_tune(self, epochs, base_lr=0.002, freeze_epochs=1, **options):
+    def fine_tune(self, epochs, base_lr=0.002, freeze_epochs=1, **kwargs):
         self.fit(epochs)
 
-    def one_batch(self, batch):
-        x, y = batch
+    def one_batch(self, i, b):
+        x, y = b
         self.xb, self.yb = (x,), (y,)
         self._fire("before_batch")
         self.pred = self.model(*self.xb)

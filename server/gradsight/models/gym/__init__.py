@@ -2,4 +2,15 @@
 
 from gymnasium import ActionWrapper, Env, ObservationWrapper, RewardWrapper, Wrapper, make
 
-__all__ = ["ActionWrapper", "Env", "ObservationWrapper", "RewardWrapper", "Wrapper", "make"]
+from gym import spaces, vector
+
+__all__ = [
+    "ActionWrapper",
+    "Env",
+    "ObservationWrapper",
+    "RewardWrapper",
+    "Wrapper",
+    "make",
+    "spaces",
+    "vector",
+]

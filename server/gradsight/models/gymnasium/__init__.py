@@ -1,15 +1,15 @@
 """Gymnasium: what an environment observes and rewards comes from a simulator and carries no graph."""
 
-from gymnasium.simulator import observed
+from gymnasium import spaces, vector
+from gymnasium._simulator import observed
 
 
 class Env:
-    def __init__(self, *args, **kwargs):
-        self.observation_space = observed()
-        self.action_space = observed()
-        self.single_observation_space = observed()
-        self.single_action_space = observed()
-        self.spec = observed()
+    observation_space = observed()
+    action_space = observed()
+    single_observation_space = observed()
+    single_action_space = observed()
+    spec = observed()
 
     def reset(self, *, seed=None, options=None):
         return observed()
@@ -23,9 +23,6 @@ class Env:
     def close(self):
         pass
 
-    def seed(self, seed=None):
-        pass
-
     @property
     def unwrapped(self):
         return self
@@ -33,7 +30,6 @@ class Env:
 
 class Wrapper(Env):
     def __init__(self, env):
-        super().__init__()
         self.env = env
 
     def reset(self, *, seed=None, options=None):
@@ -41,6 +37,10 @@ class Wrapper(Env):
 
     def step(self, action):
         return self.env.step(action)
+
+    @property
+    def unwrapped(self):
+        return self.env.unwrapped
 
 
 class ObservationWrapper(Wrapper):
@@ -55,9 +55,13 @@ class ActionWrapper(Wrapper):
     pass
 
 
-def make(id, **options):
-    return Env()
+class _Made(Env):
+    pass
 
 
-def make_vec(id, **options):
-    return Env()
+def make(id, max_episode_steps=None, disable_env_checker=None, **kwargs):
+    return _Made()
+
+
+def make_vec(id, num_envs=1, vectorization_mode=None, **kwargs):
+    return _Made()

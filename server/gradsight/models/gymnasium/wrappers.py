@@ -3,11 +3,11 @@
 from gymnasium import Wrapper
 
 
-class Wrapped(Wrapper):
+class _Wrapped(Wrapper):
     def __init__(self, env, *args, **kwargs):
         super().__init__(env)
 
 
-RecordEpisodeStatistics = RecordVideo = NormalizeObservation = NormalizeReward = FrameStack = Wrapped
-TransformObservation = TransformReward = ClipAction = ResizeObservation = GrayScaleObservation = Wrapped
-FlattenObservation = FrameStackObservation = GrayscaleObservation = TimeLimit = Wrapped
+RecordEpisodeStatistics = RecordVideo = NormalizeObservation = NormalizeReward = _Wrapped
+TransformObservation = TransformReward = ClipAction = ResizeObservation = _Wrapped
+FlattenObservation = FrameStackObservation = GrayscaleObservation = TimeLimit = _Wrapped

@@ -5,7 +5,7 @@ import argparse
 import torch
 
 
-class Event:
+class _Event:
     def __init__(self, name):
         self.name = name
 
@@ -14,14 +14,14 @@ class Event:
 
 
 class Events:
-    STARTED = Event("started")
-    COMPLETED = Event("completed")
-    EPOCH_STARTED = Event("epoch_started")
-    EPOCH_COMPLETED = Event("epoch_completed")
-    ITERATION_STARTED = Event("iteration_started")
-    ITERATION_COMPLETED = Event("iteration_completed")
-    GET_BATCH_STARTED = Event("get_batch_started")
-    GET_BATCH_COMPLETED = Event("get_batch_completed")
+    STARTED = _Event("started")
+    COMPLETED = _Event("completed")
+    EPOCH_STARTED = _Event("epoch_started")
+    EPOCH_COMPLETED = _Event("epoch_completed")
+    ITERATION_STARTED = _Event("iteration_started")
+    ITERATION_COMPLETED = _Event("iteration_completed")
+    GET_BATCH_STARTED = _Event("get_batch_started")
+    GET_BATCH_COMPLETED = _Event("get_batch_completed")
 
 
 class Engine:

@@ -1,4 +1,4 @@
-"""Pretrained models: modules whose outputs depend on their parameters, and whose loss is there if labels are given."""
+"""_Pretrained models: modules whose outputs depend on their parameters, and whose loss is there if labels are given."""
 
 from torch import nn
 
@@ -44,7 +44,7 @@ class PreTrainedModel(nn.Module):
         return None
 
 
-class Pretrained(PreTrainedModel):
+class _Pretrained(PreTrainedModel):
     """A model of the library: a body and a head, whatever they are in detail."""
 
     def __init__(self, config=None, *args, **kwargs):
@@ -85,15 +85,15 @@ class Pretrained(PreTrainedModel):
         )
 
 
-AutoModel = AutoModelForCausalLM = AutoModelForMaskedLM = AutoModelForSeq2SeqLM = Pretrained
+AutoModel = AutoModelForCausalLM = AutoModelForMaskedLM = AutoModelForSeq2SeqLM = _Pretrained
 AutoModelForSequenceClassification = AutoModelForTokenClassification = AutoModelForQuestionAnswering = (
-    Pretrained
+    _Pretrained
 )
-AutoModelForMultipleChoice = AutoModelForImageClassification = AutoModelForAudioClassification = Pretrained
-AutoModelForSpeechSeq2Seq = AutoModelForVision2Seq = AutoModelForSemanticSegmentation = Pretrained
-BertModel = BertForSequenceClassification = BertForMaskedLM = BertForTokenClassification = Pretrained
+AutoModelForMultipleChoice = AutoModelForImageClassification = AutoModelForAudioClassification = _Pretrained
+AutoModelForSpeechSeq2Seq = AutoModelForVision2Seq = AutoModelForSemanticSegmentation = _Pretrained
+BertModel = BertForSequenceClassification = BertForMaskedLM = BertForTokenClassification = _Pretrained
 RobertaModel = RobertaForSequenceClassification = DistilBertModel = DistilBertForSequenceClassification = (
-    Pretrained
+    _Pretrained
 )
-GPT2Model = GPT2LMHeadModel = T5ForConditionalGeneration = T5EncoderModel = LlamaForCausalLM = Pretrained
-ViTModel = ViTForImageClassification = Wav2Vec2Model = Wav2Vec2ForCTC = Pretrained
+GPT2Model = GPT2LMHeadModel = T5ForConditionalGeneration = T5EncoderModel = LlamaForCausalLM = _Pretrained
+ViTModel = ViTForImageClassification = Wav2Vec2Model = Wav2Vec2ForCTC = _Pretrained

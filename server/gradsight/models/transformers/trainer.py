@@ -6,7 +6,7 @@ import torch
 from accelerate import Accelerator
 from torch.utils.data import DataLoader
 
-from transformers.given import given_model
+from transformers._given import given_model
 from transformers.optimization import get_linear_schedule_with_warmup
 from transformers.trainer_callback import TrainerCallback
 from transformers.training_args import TrainingArguments

@@ -16,10 +16,6 @@ class RewardTrainer(Trainer):
     pass
 
 
-class ORPOTrainer(Trainer):
-    pass
-
-
 class KTOTrainer(Trainer):
     pass
 
@@ -40,13 +36,17 @@ class RewardConfig(TrainingArguments):
     pass
 
 
-class ORPOConfig(TrainingArguments):
-    pass
-
-
 class KTOConfig(TrainingArguments):
     pass
 
 
 class GRPOConfig(TrainingArguments):
+    pass
+
+
+class RLOOTrainer(Trainer):
+    pass
+
+
+class RLOOConfig(TrainingArguments):
     pass

@@ -10,8 +10,8 @@ class Rearrange(nn.Module):
         self.pattern = pattern
         self.axes_lengths = axes_lengths
 
-    def forward(self, x):
-        return rearrange(x, self.pattern, **self.axes_lengths)
+    def forward(self, input):
+        return rearrange(input, self.pattern, **self.axes_lengths)
 
 
 class Reduce(nn.Module):
@@ -19,6 +19,7 @@ class Reduce(nn.Module):
         super().__init__()
         self.pattern = pattern
         self.reduction = reduction
+        self.axes_lengths = axes_lengths
 
-    def forward(self, x):
-        return reduce(x, self.pattern, self.reduction)
+    def forward(self, input):
+        return reduce(input, self.pattern, self.reduction, **self.axes_lengths)

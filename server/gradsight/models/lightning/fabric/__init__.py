@@ -63,8 +63,8 @@ class Fabric:
     def rank_zero_first(self, local=False):
         yield
 
-    def to_device(self, data):
-        return data
+    def to_device(self, obj):
+        return obj
 
     def all_gather(self, data, group=None, sync_grads=False):
         return data
@@ -72,8 +72,8 @@ class Fabric:
     def all_reduce(self, data, group=None, reduce_op="mean"):
         return data
 
-    def broadcast(self, data, src=0):
-        return data
+    def broadcast(self, obj, src=0):
+        return obj
 
     def barrier(self, name=None):
         pass

@@ -82,7 +82,7 @@ class Callback:
         pass
 
 
-class Quiet(Callback):
+class _Quiet(Callback):
     """A callback of the library that touches no gradient."""
 
     def __init__(self, *args, **kwargs):
@@ -90,5 +90,5 @@ class Quiet(Callback):
         self.best_model_score = None
 
 
-ModelCheckpoint = EarlyStopping = LearningRateMonitor = DeviceStatsMonitor = ModelSummary = Quiet
-RichModelSummary = RichProgressBar = TQDMProgressBar = Timer = ProgressBar = Checkpoint = Quiet
+ModelCheckpoint = EarlyStopping = LearningRateMonitor = DeviceStatsMonitor = ModelSummary = _Quiet
+RichModelSummary = RichProgressBar = TQDMProgressBar = Timer = ProgressBar = Checkpoint = _Quiet

@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 
-class Hooks:
+class _Hooks:
     """What Lightning calls on the module (and, with the trainer in front, on callbacks)."""
 
     def prepare_data(self):
@@ -104,7 +104,7 @@ class Hooks:
         return batch
 
 
-class LightningDataModule(Hooks):
+class LightningDataModule(_Hooks):
     def __init__(self):
         self.trainer = None
         self.hparams = argparse.Namespace()
@@ -113,7 +113,7 @@ class LightningDataModule(Hooks):
         pass
 
 
-class Around:
+class _Around:
     """What a module can ask for that is no part of it."""
 
     def __init__(self):
@@ -122,14 +122,14 @@ class Around:
         self.device = torch.device("cpu")
 
 
-class LightningModule(Hooks, nn.Module):
+class LightningModule(_Hooks, nn.Module):
     def __init__(self, *args, **kwargs):
         nn.Module.__init__(self)
         self.automatic_optimization = True
         self.trainer = None
         self.global_rank = 0
         self.local_rank = 0
-        self._around = Around()
+        self._around = _Around()
 
     def __gradsight_driver__(self):
         from lightning.pytorch.trainer import Trainer

@@ -2,11 +2,11 @@
 
 import argparse
 
+from stable_baselines3.common._samples import sampled
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.samples import sampled
 
 
-class Buffer:
+class _Buffer:
     def __init__(self):
         self.values = sampled()
         self.returns = sampled()
@@ -21,8 +21,9 @@ class Buffer:
 
 class OnPolicyAlgorithm:
     def __init__(self, policy=None, env=None, learning_rate=3e-4, *args, **kwargs):
+        self.env = env
         self.policy = ActorCriticPolicy()
-        self.rollout_buffer = Buffer()
+        self.rollout_buffer = _Buffer()
         self.learning_rate = learning_rate
         self.logger = argparse.Namespace()
         self.max_grad_norm = 0.5
@@ -31,13 +32,13 @@ class OnPolicyAlgorithm:
     def __gradsight_driver__(self):
         self.learn(1)
 
-    def learn(self, total_timesteps, callback=None, log_interval=1, **options):
+    def learn(self, total_timesteps, callback=None, log_interval=1, **kwargs):
         for _ in range(2):
-            self.collect_rollouts()
+            self.collect_rollouts(self.env, callback)
             self.train()
         return self
 
-    def collect_rollouts(self, *args, **kwargs):
+    def collect_rollouts(self, env, callback, *args, **kwargs):
         return True
 
     def train(self):

@@ -1,7 +1,7 @@
 """Policies: modules with an optimizer of their own."""
 
 import torch
-from stable_baselines3.common.samples import sampled
+from stable_baselines3.common._samples import sampled
 from torch import nn
 
 

@@ -34,7 +34,7 @@ class MessagePassing(nn.Module):
         return inputs
 
 
-class Convolution(nn.Module):
+class _Convolution(nn.Module):
     """A layer over a graph: what it returns depends on its parameters and on the features of the nodes."""
 
     def __init__(self, in_channels, out_channels, *args, **kwargs):
@@ -49,7 +49,7 @@ class Convolution(nn.Module):
 
 
 GCNConv = SAGEConv = GATConv = GATv2Conv = GraphConv = TransformerConv = ChebConv = TAGConv = SGConv = (
-    Convolution
+    _Convolution
 )
 
 

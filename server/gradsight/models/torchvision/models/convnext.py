@@ -4,6 +4,7 @@ from torch import nn
 
 from torchvision.models._api import _loaded, _Weights
 from torchvision.models._outline import _Block
+from torchvision.ops.misc import Conv2dNormActivation
 
 ConvNeXt_Tiny_Weights = ConvNeXt_Small_Weights = ConvNeXt_Base_Weights = ConvNeXt_Large_Weights = _Weights
 
@@ -28,7 +29,7 @@ class ConvNeXt(nn.Module):
         super().__init__()
         first, second, third, last = block_setting
         self.features = nn.Sequential(
-            nn.Sequential(nn.Conv2d(3, first, 4, stride=4), LayerNorm2d(first)),
+            Conv2dNormActivation(3, first, 4, 4, 0, norm_layer=LayerNorm2d, activation_layer=None),
             nn.Sequential(_Block(first, first)),
             nn.Sequential(LayerNorm2d(first), nn.Conv2d(first, second, 2, stride=2)),
             nn.Sequential(_Block(second, second)),

@@ -20,6 +20,11 @@ class SimpleStemIN(Conv2dNormActivation):
         super().__init__(width_in, width_out, stride=2)
 
 
+class AnyStage(nn.Sequential):
+    def __init__(self, width_in, width_out, *args, **kwargs):
+        super().__init__(_Block(width_in, width_out))
+
+
 class RegNet(nn.Module):
     def __init__(
         self, block_params, num_classes=1000, stem_width=32, stem_type=None, block_type=None, norm_layer=None
@@ -28,10 +33,10 @@ class RegNet(nn.Module):
         first, second, third, last = block_params
         self.stem = SimpleStemIN(3, stem_width)
         parts = [
-            ("block1", nn.Sequential(_Block(stem_width, first))),
-            ("block2", nn.Sequential(_Block(first, second))),
-            ("block3", nn.Sequential(_Block(second, third))),
-            ("block4", nn.Sequential(_Block(third, last))),
+            ("block1", AnyStage(stem_width, first)),
+            ("block2", AnyStage(first, second)),
+            ("block3", AnyStage(second, third)),
+            ("block4", AnyStage(third, last)),
         ]
         self.trunk_output = nn.Sequential(OrderedDict(parts))
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))

@@ -22,6 +22,10 @@ class PatchMerging(nn.Module):
         return self.reduction(self.norm(torch.cat(parts, -1)))
 
 
+class PatchMergingV2(PatchMerging):
+    pass
+
+
 class SwinTransformer(nn.Module):
     def __init__(
         self,
@@ -48,7 +52,7 @@ class SwinTransformer(nn.Module):
         for stage in range(4):
             layers.append(nn.Sequential(nn.Linear(width, width)))
             if stage < 3:
-                layers.append(PatchMerging(width))
+                layers.append((downsample_layer or PatchMerging)(width))
                 width = 2 * width
         self.features = nn.Sequential(*layers)
         self.norm = nn.LayerNorm(width)
@@ -79,12 +83,12 @@ def swin_b(*, weights=None, progress=True, **kwargs):
 
 
 def swin_v2_t(*, weights=None, progress=True, **kwargs):
-    return _swin_transformer(96, [2, 2, 6, 2], weights, **kwargs)
+    return _swin_transformer(96, [2, 2, 6, 2], weights, downsample_layer=PatchMergingV2, **kwargs)
 
 
 def swin_v2_s(*, weights=None, progress=True, **kwargs):
-    return _swin_transformer(96, [2, 2, 18, 2], weights, **kwargs)
+    return _swin_transformer(96, [2, 2, 18, 2], weights, downsample_layer=PatchMergingV2, **kwargs)
 
 
 def swin_v2_b(*, weights=None, progress=True, **kwargs):
-    return _swin_transformer(128, [2, 2, 18, 2], weights, **kwargs)
+    return _swin_transformer(128, [2, 2, 18, 2], weights, downsample_layer=PatchMergingV2, **kwargs)

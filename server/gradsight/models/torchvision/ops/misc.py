@@ -20,8 +20,17 @@ class Conv2dNormActivation(nn.Sequential):
     ):
         padding = (kernel_size - 1) // 2 if padding is None else padding
         conv = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, groups=groups, bias=False)
-        super().__init__(conv, norm_layer(out_channels), activation_layer(inplace=inplace))
+        layers = [conv] if norm_layer is None else [conv, norm_layer(out_channels)]
+        if activation_layer is not None:
+            layers.append(activation_layer(inplace=inplace))
+        super().__init__(*layers)
         self.out_channels = out_channels
+
+
+class Conv3dNormActivation(nn.Sequential):
+    def __init__(self, in_channels, out_channels, kernel_size=1):
+        conv = nn.Conv3d(in_channels, out_channels, kernel_size, bias=False)
+        super().__init__(conv, nn.BatchNorm3d(out_channels), nn.ReLU(inplace=True))
 
 
 class FrozenBatchNorm2d(nn.Module):
