@@ -153,9 +153,9 @@ class Detectors:
         handlers = self.handlers.get(kind)
         if handlers is None:
             handlers = self.handlers[kind] = self.handlers_of(kind)
-        if kind is Assigned and self.heard is HEARD:
+        if isinstance(fact, Assigned) and self.heard is HEARD:
             # Most of what is executed are assignments, and the text of most of them concerns few detectors.
-            handlers = tuple([handlers[place] for place in concerned(fact.statement, handlers)])  # type: ignore[attr-defined]
+            handlers = tuple([handlers[place] for place in concerned(fact.statement, handlers)])
         for handler in handlers:
             try:
                 handler(fact)
