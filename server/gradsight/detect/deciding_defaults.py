@@ -14,7 +14,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from gradsight.interp.syntax import remembered, remembered_of
-from gradsight.interp.syntax_parts import parts_of, syntax_parts
+from gradsight.interp.syntax_parts import parts_of, sorted_parts, syntax_parts
 from gradsight.model.values import ClassValue, Function, Instance
 
 PLAIN = frozenset(
@@ -90,17 +90,16 @@ def _is_number(default: ast.AST) -> bool:
 
 def _asked(function: ast.AST) -> Iterator[str]:
     """The names, and the attributes of `self`, that a condition or an index reads, or that are called."""
-    for part in syntax_parts(function):
-        if isinstance(part, (ast.If, ast.IfExp, ast.While)):
-            yield from _names(part.test)
-        elif isinstance(part, ast.BoolOp):
-            yield from _names(part)
-        elif isinstance(part, ast.Match):
-            yield from _names(part.subject)
-        elif isinstance(part, ast.Subscript):
-            yield from _names(part.slice)
-        elif isinstance(part, ast.Call):
-            yield from _names(part.func)
+    parts = sorted_parts(function)
+    asking: list[ast.AST] = [
+        one.test for kind in (ast.If, ast.IfExp, ast.While) for one in parts.get(kind, ())
+    ]
+    asking += parts.get(ast.BoolOp, ())
+    asking += [one.subject for one in parts.get(ast.Match, ())]
+    asking += [one.slice for one in parts.get(ast.Subscript, ())]
+    asking += [one.func for one in parts.get(ast.Call, ())]
+    for one in asking:
+        yield from _names(one)
 
 
 def _handed_on(function: ast.AST) -> Iterator[str]:
@@ -126,7 +125,7 @@ def _kept(function: ast.AST, names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _names(expression: ast.AST) -> Iterator[str]:
-    for part in ast.walk(expression):
+    for part in syntax_parts(expression):
         if isinstance(part, ast.Name):
             yield part.id
         elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == "self":

@@ -9,7 +9,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
-from gradsight.detect.resets import is_let_go
+from gradsight.detect.resets import is_among, is_let_go
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -202,6 +202,10 @@ def adds_to_target(node: ast.Assign) -> bool:
     if len(node.targets) != 1 or not isinstance(node.targets[0], (ast.Name, ast.Attribute, ast.Subscript)):
         return False
     place = node.targets[0]
+    if not adds_something(node.value):
+        return False
+    if isinstance(place, ast.Name):
+        return is_among(syntax_parts(node.value), place)
     kinds: tuple[type[ast.AST], ...] = (ast.Name, ast.Attribute)
     wanted = {ast.unparse(place)}
     if isinstance(place, ast.Subscript):
@@ -213,7 +217,7 @@ def adds_to_target(node: ast.Assign) -> bool:
         kinds = (*kinds, ast.Call)
         wanted |= {f"getattr({ast.unparse(place.value)}, {place.attr!r}"}
     reads = (inner for inner in syntax_parts(node.value) if isinstance(inner, kinds))
-    return adds_something(node.value) and any(start_of(inner) in wanted for inner in reads)
+    return any(start_of(inner) in wanted for inner in reads)
 
 
 def start_of(node: ast.AST) -> str:

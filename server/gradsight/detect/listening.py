@@ -7,6 +7,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from gradsight.detect.applied_twice import AppliedTwice
@@ -176,8 +177,8 @@ class Detectors:
             part.__dict__.clear()
 
     def finish(self) -> None:
-        looking_back = [detector for detector in self.listed if hasattr(detector, "finish")]
-        for detector in sorted(looking_back, key=lambda one: PLACES.get(type(one), len(PLACES))):
+        listed = self.listed
+        for detector in [listed[place] for place in looking_back(tuple([type(one) for one in listed]))]:
             try:
                 detector.finish()
             except STOPPING:
@@ -203,6 +204,13 @@ FINISHING = (
 )  # fmt: skip
 """Who looks back first: a step without a backward is not worth a word where something else was found.  The others follow."""
 PLACES = {kind: place for place, kind in enumerate(FINISHING)}
+
+
+@lru_cache(maxsize=16)
+def looking_back(detectors: tuple[type, ...]) -> list[int]:
+    """The places of those that conclude something when a path is over, in their order."""
+    concluding = [place for place, detector in enumerate(detectors) if hasattr(detector, "finish")]
+    return sorted(concluding, key=lambda place: PLACES.get(detectors[place], len(PLACES)))
 
 
 CONCERNED = "detectors that it concerns"

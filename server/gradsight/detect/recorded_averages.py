@@ -18,7 +18,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
-from gradsight.detect.resets import is_let_go, is_same
+from gradsight.detect.resets import is_among, is_let_go
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -89,7 +89,7 @@ class RecordedAverages:
 
 
 def reads_its_target(node: ast.Assign) -> bool:
-    return len(node.targets) == 1 and any(is_same(part, node.targets[0]) for part in syntax_parts(node.value))
+    return len(node.targets) == 1 and is_among(syntax_parts(node.value), node.targets[0])
 
 
 def place_of(site: Site) -> ast.expr | None:

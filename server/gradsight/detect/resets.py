@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gradsight.interp.syntax_parts import syntax_parts
@@ -107,6 +107,18 @@ def is_same(node: ast.AST, place: ast.expr) -> bool:
     if isinstance(place, ast.Name):
         return isinstance(node, ast.Name) and node.id == place.id
     return isinstance(node, ast.expr) and ast.unparse(node) == ast.unparse(place)
+
+
+def is_among(parts: Iterable[ast.AST], place: ast.expr) -> bool:
+    """Whether one of some expressions names the place."""
+    if isinstance(place, ast.Name):
+        name = place.id
+        return name in {part.id for part in parts if isinstance(part, ast.Name)}
+    if isinstance(place, ast.Attribute):
+        name = place.attr
+        return name in {part.attr for part in parts if isinstance(part, ast.Attribute)}
+    alike = [part for part in parts if type(part) is type(place)]
+    return bool(alike) and ast.unparse(place) in {ast.unparse(part) for part in alike}
 
 
 def often_reached(body: list[ast.stmt], site: Site) -> Iterator[Any]:
