@@ -20,6 +20,7 @@ from gradsight.interp.paths.shared_modules import OURS, SharedModules
 from gradsight.model.card import Card
 from gradsight.model.events import SEVERITY_ORDER, Event
 from gradsight.model.finding import Finding
+from gradsight.model.relevance import is_about_torch
 from gradsight.model.report import Gap, GapKind, Report, SyntaxProblem
 from gradsight.model.rule import Rule
 from gradsight.model.settings import Settings
@@ -129,7 +130,7 @@ class Analyser:
         self, stop: Stop, source: Source, settings: Settings | None, finder: Finder | None
     ) -> Report | None:
         settings = settings if settings is not None else Settings()
-        if "torch" not in source.text and ".backward(" not in source.text and finder is None:
+        if finder is None and not is_about_torch(source.text, settings.models):
             self.forget(source.path)
             return Report(source.path)
         table = table_of(settings.facts)

@@ -16,6 +16,7 @@ from typing import Any
 
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Fix
+from gradsight.model.relevance import is_about_torch_in_bytes
 from gradsight.model.report import Coverage, Gap, SyntaxProblem
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -24,7 +25,6 @@ from gradsight.session.reading import Unreadable, decode, read_bytes, reader, to
 from gradsight.session.workspace import WorkspaceFinder
 
 Question = tuple[str, int, str]
-TORCH, BACKWARD = b"torch", b".backward("
 """One of these is in every file that there is anything to say about."""
 SYNTAX_CODE = "GS000"
 YOUNG_WORTH_COLLECTING = 60_000
@@ -195,13 +195,14 @@ def check_file(
 
 def read_task(task: Task) -> Source | Unreadable | None:
     """The source of a task; None when it has nothing to do with torch."""
-    most = task.settings.most_bytes
+    most, models = task.settings.most_bytes, task.settings.models
     if task.text is None:
         data = read_bytes(task.path, most)
         if isinstance(data, Unreadable):
-            is_other = data.beginning and TORCH not in data.beginning and BACKWARD not in data.beginning
+            is_other = data.beginning and not is_about_torch_in_bytes(data.beginning, models)
             return None if is_other and not task.is_named else data
-        if TORCH not in data and BACKWARD not in data and not (task.is_named and _is_broken(task.path, data)):
+        is_about = is_about_torch_in_bytes(data, models)
+        if not is_about and not (task.is_named and _is_broken(task.path, data)):
             return Unreadable("is not a text file") if task.is_named and b"\0" in data else None
         text = decode(data)
     else:

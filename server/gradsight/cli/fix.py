@@ -10,13 +10,14 @@ from dataclasses import replace
 from itertools import pairwise
 
 from gradsight.cli.check import STDIN, Planner, UsageProblem
-from gradsight.cli.checking import SYNTAX_CODE, TORCH, Checker, Faults, Result, Task
+from gradsight.cli.checking import SYNTAX_CODE, Checker, Faults, Result, Task
 from gradsight.cli.documents import Documents
 from gradsight.cli.merge_results import gather
 from gradsight.cli.shell import CLEAN, FAILED, FINDINGS, complain, fail
 from gradsight.cli.writing import Changed, encode, remove_strays, replace_file
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Fix, line_starts
+from gradsight.model.relevance import is_about_torch_in_bytes
 from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.model.showing import visible
@@ -150,22 +151,22 @@ class Work:
             self.left_alone.add(task.path)
 
     def _is_done(self, task: Task) -> bool:
-        most = task.settings.most_bytes
+        most, models = task.settings.most_bytes, task.settings.models
         data = (
             read_bytes(task.path, most) if task.text is None else task.text.encode("utf-8", "surrogatepass")
         )
         if isinstance(data, Unreadable):
-            if data.beginning and TORCH not in data.beginning and not task.is_named:
+            if data.beginning and not is_about_torch_in_bytes(data.beginning, models) and not task.is_named:
                 return True
             self._complain(task, data.reason)
             return False
-        if task.path.endswith(".ipynb") and TORCH not in data and not task.is_named:
+        if task.path.endswith(".ipynb") and not is_about_torch_in_bytes(data, models) and not task.is_named:
             return True
         text = task.text if task.text is not None else decode(data)
         if isinstance(text, Unreadable):
-            if task.is_named or TORCH in data:
+            if task.is_named or is_about_torch_in_bytes(data, models):
                 self._complain(task, text.reason)
-            return not task.is_named and TORCH not in data
+            return not task.is_named and not is_about_torch_in_bytes(data, models)
         cells = read_notebook(task.path, text) if task.path.endswith(".ipynb") else None
         if isinstance(cells, Unreadable):
             self._complain(task, cells.reason)

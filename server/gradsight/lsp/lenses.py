@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gradsight.lsp.places import locate, spot_of
 from gradsight.lsp.wire_types import types
+from gradsight.model.relevance import is_about_torch
 from gradsight.model.source import Span
 from gradsight.session.documents import Document
 
@@ -80,7 +81,7 @@ def runnable_places(document: Document, found: Collection[int] = ()) -> Iterator
     `found` are the lines with a finding: a function that has none and calls no backward shows nothing when it is run.
     """
     text = document.source.text
-    if "torch" not in text:
+    if not is_about_torch(text):
         return
     kinds: tuple[Kind, ...] = ("function", "main", "cell")
     line, at = 1, 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from gradsight.model.card import CallCard, TensorCard
 from gradsight.model.card import Card as Known
 from gradsight.model.finding import Finding
+from gradsight.model.relevance import is_about_torch
 from gradsight.model.rule import Rule
 from gradsight.model.showing import as_markdown, sentence_markdown, unescaped
 from gradsight.model.source import Span
@@ -287,7 +288,7 @@ def _file_name(path: str) -> str:
 def _missing(document: Document, line: int) -> str:
     """What was not understood on a line of a text that has to do with torch."""
     report = document.report
-    if report is None or not document.is_fresh or "torch" not in document.source.text:
+    if report is None or not document.is_fresh or not is_about_torch(document.source.text):
         return ""
     return gap_card(report.gaps, line)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gradsight.model.finding import Finding
+from gradsight.model.relevance import is_about_torch
 from gradsight.model.settings import Settings
 from gradsight.session.files import Stamp, read_source, stamp_of
 from gradsight.session.imported_modules import Knowledge
@@ -68,7 +69,7 @@ class Scanner:
         if is_excluded(path, self._session.files.root_of(path), settings.exclude):
             return ()
         source = read_source(path, settings.most_bytes)
-        if source is None or "torch" not in source.text:
+        if source is None or not is_about_torch(source.text, settings.models):
             return ()
         finder = self._session.files.finder_for(path)
         with self._session.imported.taken(path, settings, finder, self._imported) as known:

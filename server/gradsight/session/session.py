@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from gradsight.model.card import Card
 from gradsight.model.finding import Finding
 from gradsight.model.gravest import gravest
+from gradsight.model.relevance import is_about_torch
 from gradsight.model.report import Gap, Report
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -98,7 +99,7 @@ class EditorSession:
 
     def _prepare_repairs(self) -> None:
         """Load what repairs need while nothing else is to be done, once something that could need one is open."""
-        if not any("torch" in document.source.text for document in self.open.documents.values()):
+        if not any(is_about_torch(document.source.text) for document in self.open.documents.values()):
             return
         self.housekeeper.on_rest = lambda: None
         self.worker.submit(Urgency.BACKGROUND, load_repairs).add_done_callback(_log_failure)
@@ -291,7 +292,7 @@ class EditorSession:
 
     async def cards(self, document: Document, first_line: int, last_line: int) -> Sequence[Card]:
         """What the engine knows about the tensor names of some lines, as long as it has seen the text as it is now."""
-        if document.report is None or not document.is_fresh or "torch" not in document.source.text:
+        if document.report is None or not document.is_fresh or not is_about_torch(document.source.text):
             return ()
         settings, source, analyser = self.settings_for(document), document.source, document.analyser
         if len(source.text) > settings.most_bytes or self._is_excluded(document, settings):
