@@ -14,13 +14,14 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.detect.untrained_parameters import leaf_behind
 from gradsight.interp.paths.roles import key_of, last_part
 from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame, Site
-from gradsight.model.trace import GradRead
+from gradsight.model.trace import DataAssigned, GradRead, Wrote
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 KIND = "optimizer-never-stepped"
@@ -41,17 +42,25 @@ class IdleOptimizers:
     def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
         self.claims = claims
-        self.are_gradients_read = False
+        self.are_gradients_read = self.are_updated_by_hand = False
 
     def on_grad_read(self, _: GradRead) -> None:
         self.are_gradients_read = True
+
+    def on_wrote(self, fact: Wrote) -> None:
+        if fact.write.mode in ("no_grad", "silent") and leaf_behind(fact.tensor) is not None:
+            self.are_updated_by_hand = self.are_gradients_read
+
+    def on_data_assigned(self, _: DataAssigned) -> None:
+        self.are_updated_by_hand = self.are_gradients_read
 
     def finish(self) -> None:
         path = self.path
         steps = [action for action in path.log if action.verb == "step"]
         if not steps:
             # The text tells, also of what was not executed any more, or not followed.
-            if (self.is_training_meant() or not self.are_gradients_read) and not path.gradients_hooked:
+            is_for_step = not self.are_updated_by_hand and self.is_training_meant()
+            if (is_for_step or not self.are_gradients_read) and not path.gradients_hooked:
                 self.conclude_no_step()
             return
         if path.gradients_unknown:

@@ -89,11 +89,12 @@ class Training(Modes):
         is_spent = isinstance(source, (Seq, Stream)) and source.spent is not None
         if isinstance(source, (Seq, Stream)) and is_spent:
             self.objects.iterator_used_up(source, node, refused=True)
+        owners = owners_of_groups(source)
         groups, exact = self.parameter_groups(source)
         options = options_of_groups(source, len(groups))
         made: list[Value] = [group_of(members, own) for members, own in zip(groups, options)]
         optimizer = Optimizer(path, site, Seq("list", made, exact))
-        optimizer.rest_of = () if exact else owners_of_groups(source)
+        optimizer.rest_of = () if exact else owners
         optimizer.options = dict(kwargs)
         optimizer.fused = kwargs.get("fused") is True
         optimizer.closure_calls = closure_calls(path, args, kwargs)
