@@ -161,6 +161,12 @@ NOT_SEEN = {
     "torch, an empty slice",
     "memory, reshape that shares",
     "ways, a generator that is closed",
+    "further protocols, partialmethod",
+    "callers, tree map",
+    "callers, groupby",
+    "callers, stop iteration value",
+    "windows, atleast",
+    "hooks, tensor hook writes",
 }
 """Disguises in which the hazard is not found: silence is a miss there, and nothing is called safe."""
 
