@@ -85,8 +85,8 @@ test-models: setup-python
 	@$$(.ci/setup which build/models) -m pip install --quiet --disable-pip-version-check --requirement tests/models/requirements.txt
 	OMP_NUM_THREADS=1 $$(.ci/setup which build/models) tests/models/recorder.py --check
 	OMP_NUM_THREADS=1 $$(.ci/setup which build/models) tests/models/surface.py --check
-	PYTHONPATH=$$PWD/tests/models/site OMP_NUM_THREADS=1 $$(.ci/setup which build/models) tests/models/callbacks.py
-	PYTHONPATH=$$PWD/tests/models/site OMP_NUM_THREADS=1 $(VENV) tests/models/from_config.py $$(.ci/setup which build/models)
+	PYTHONPATH=$$PWD/tests/models/at_start OMP_NUM_THREADS=1 $$(.ci/setup which build/models) tests/models/callbacks.py
+	PYTHONPATH=$$PWD/tests/models/at_start OMP_NUM_THREADS=1 $(VENV) tests/models/from_config.py $$(.ci/setup which build/models)
 
 # torch comes first, so that nothing else chooses it.
 test-live: setup-python

@@ -145,7 +145,7 @@ def main() -> int:
         sys.meta_path.append(Unmodelled())  # type: ignore[arg-type]
         print(json.dumps(record_all()))
         return 0
-    runpy.run_path(str(HERE / "site" / "sitecustomize.py"))
+    runpy.run_path(str(HERE / "at_start" / "sitecustomize.py"))
     found = {"versions": versions(list(pinned())), "orders": record_all()}
     if "--write" in sys.argv:
         ORDERS.write_text(json.dumps(found, indent=1) + "\n")

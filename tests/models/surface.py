@@ -144,7 +144,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     os.environ.update(CUDA_VISIBLE_DEVICES="", HF_HUB_OFFLINE="1")
-    runpy.run_path(str(HERE / "site" / "sitecustomize.py"))
+    runpy.run_path(str(HERE / "at_start" / "sitecustomize.py"))
     for name in PATCHING:
         importlib.import_module(name)
     found = surface()
