@@ -111,6 +111,20 @@ def test_the_programs_own_inputs_refute_at_once() -> None:
     assert (proof.verdict, proof.runs, proof.is_decided) == ("refuted", 1, True)
 
 
+REBOUND = SCRIPT.replace("y = x.exp()", "z = x * 0\nz = x + z\ny = z.exp()")
+
+
+def test_a_program_that_lacks_a_value_refutes_nothing_before_one_that_has_it() -> None:
+    stage = Stage([saw(REBOUND), saw(REBOUND, fault=True)])
+    proof = stage.prove(REBOUND)
+    assert (proof.verdict, proof.runs, proof.is_decided) == ("confirmed", 2, True)
+    assert [judged[0].verdict for judged in stage.heard] == ["confirmed"]
+    both = Stage([saw(REBOUND)])
+    proof = both.prove(REBOUND)
+    assert (proof.verdict, proof.runs, proof.is_decided) == ("refuted", 2, True)
+    assert len(both.heard) == 1
+
+
 def test_a_later_program_that_comes_nowhere_takes_nothing_back() -> None:
     proof = Stage([saw(LIBRARY), saw(LIBRARY, came=False)]).prove(LIBRARY)
     assert proof.verdict == "refuted"

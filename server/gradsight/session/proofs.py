@@ -20,6 +20,8 @@ class Attempt:
     of: str
     is_made_up: bool = False
     """Whether the inputs are ours: that nothing fails then proves little by itself."""
+    is_lossy: bool = False
+    """Whether statements are left out that give names other values: where all goes well with these, it need not with those."""
 
     def is_about(self, text: str) -> bool:
         """Whether the file is still the one that the program was cut out of."""
@@ -89,7 +91,9 @@ def _lessons(
         if program in tried:
             return
         tried.add(program)
-        outcome = yield Attempt(program, minimal.snippet(written, extent), text, call.entry is not None)
+        is_lossy = extent == "lines" and minimal.lines != minimal.fuller
+        shown = minimal.snippet(written, extent)
+        outcome = yield Attempt(program, shown, text, call.entry is not None, is_lossy)
         call = call.after(_complaint(outcome))
 
 

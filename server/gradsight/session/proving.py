@@ -91,6 +91,7 @@ class Prover:
         base = replace(subject.request, graph=has_graph, steps=steps)
         programs = await self._programs(subject, finding)
         known: ProbeEvidence | None = None
+        shaky: ProbeEvidence | None = None
         outcome: Outcome | None = None
         last: Attempt | None = None
         runs = 0
@@ -102,10 +103,12 @@ class Prover:
             if isinstance(outcome, Cancelled):
                 break
             judged = judged_by(outcome, [finding], subject.source, is_cut=True)
-            self.hear(judged)
             fresh = judged[0]
-            if known is None or known.verdict in SILENT or fresh.verdict not in SILENT:
+            if not _is_shaky(fresh.verdict, attempt):
+                self.hear(judged)
+            if known is None or known is shaky or known.verdict in SILENT or fresh.verdict not in SILENT:
                 known = fresh
+            shaky = fresh if _is_shaky(fresh.verdict, attempt) else shaky
             if _decides(fresh.verdict, attempt):
                 self.decided[_key(finding)] = attempt
                 break
@@ -184,7 +187,14 @@ def findings_on(findings: Iterable[Finding], line: int) -> list[Finding]:
 
 def _decides(verdict: Verdict, attempt: Attempt) -> bool:
     """That nothing fails with inputs of ours proves little: others may still show it."""
-    return verdict == "confirmed" or (verdict == "refuted" and not attempt.is_made_up)
+    return verdict == "confirmed" or (
+        verdict == "refuted" and not attempt.is_made_up and not _is_shaky(verdict, attempt)
+    )
+
+
+def _is_shaky(verdict: Verdict, attempt: Attempt) -> bool:
+    """Whether a program that went right may have done so for want of what was left out of it."""
+    return verdict == "refuted" and attempt.is_lossy
 
 
 def _key(finding: Finding) -> tuple[str, str, int]:
