@@ -125,6 +125,35 @@ def test_a_program_that_lacks_a_value_refutes_nothing_before_one_that_has_it() -
     assert len(both.heard) == 1
 
 
+ELSEWHERE = """import torch
+
+
+def finish(y):
+    y.sum().backward()
+
+
+x = torch.ones(3, requires_grad=True)
+y = x.exp()
+y *= 2
+if x.sum() > 5:
+    finish(y)
+"""
+
+
+def test_inputs_of_ours_refute_nothing_about_values_that_the_program_makes_elsewhere() -> None:
+    stage = Stage([])
+
+    async def run(request: ProbeRequest, title: str) -> Outcome:
+        return saw(ELSEWHERE, came="finish(torch" in (request.text or ""))
+
+    stage.prover = Prover(run, stage.aside, stage.heard.append)
+    proof = stage.prove(ELSEWHERE)
+    told = [judged[0] for judged in stage.heard]
+    assert {one.verdict for one in told} == {"undecided", "not-reached"}
+    assert (proof.verdict, proof.is_decided) == ("not-reached", False)
+    assert any("made elsewhere" in one.why for one in told)
+
+
 def test_a_later_program_that_comes_nowhere_takes_nothing_back() -> None:
     proof = Stage([saw(LIBRARY), saw(LIBRARY, came=False)]).prove(LIBRARY)
     assert proof.verdict == "refuted"

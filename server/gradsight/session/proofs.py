@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ class Attempt:
     """Whether the inputs are ours: that nothing fails then proves little by itself."""
     is_lossy: bool = False
     """Whether statements are left out that give names other values: where all goes well with these, it need not with those."""
+    is_about_others: bool = False
+    """Whether the inputs are ours, and the finding is about values that the program makes outside of any function."""
 
     def is_about(self, text: str) -> bool:
         """Whether the file is still the one that the program was cut out of."""
@@ -70,16 +73,17 @@ def _programs(
         yield Attempt(text, text, text)
         return
     tried: set[str] = set()
+    is_about_others = _speaks_of_the_top(finding, text)
     for call in calls_for(minimal, finding):
-        yield from _lessons(minimal, call, text, "lines", tried)
+        yield from _lessons(minimal, call, text, "lines", tried, is_about_others)
     if any(line.strip() for line in minimal.called):
         yield Attempt(minimal.text("", "called"), minimal.snippet("", "called"), text)
     for call in calls_for(minimal, finding):
-        yield from _lessons(minimal, call, text, "fuller", tried)
+        yield from _lessons(minimal, call, text, "fuller", tried, is_about_others)
 
 
 def _lessons(
-    minimal: Minimal, start: MadeUpCall, text: str, extent: Extent, tried: set[str]
+    minimal: Minimal, start: MadeUpCall, text: str, extent: Extent, tried: set[str], is_about_others: bool
 ) -> Generator[Attempt, Outcome | None, None]:
     """A call, and what torch's complaints make of it."""
     call: MadeUpCall | None = start
@@ -93,8 +97,24 @@ def _lessons(
         tried.add(program)
         is_lossy = extent == "lines" and minimal.lines != minimal.fuller
         shown = minimal.snippet(written, extent)
-        outcome = yield Attempt(program, shown, text, call.entry is not None, is_lossy)
+        is_made_up = call.entry is not None
+        outcome = yield Attempt(program, shown, text, is_made_up, is_lossy, is_made_up and is_about_others)
         call = call.after(_complaint(outcome))
+
+
+def _speaks_of_the_top(finding: Finding, text: str) -> bool:
+    """Whether something on the way to a finding, other than a call, stands outside of all functions and classes."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    inside = [
+        range(one.lineno, (one.end_lineno or one.lineno) + 1)
+        for one in body
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    ]
+    lines = {step.span.line for step in finding.related if step.path == finding.path and step.role != "call"}
+    return any(not any(line in extent for extent in inside) for line in lines)
 
 
 def _complaint(outcome: Outcome | None) -> str:

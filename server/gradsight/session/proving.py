@@ -27,6 +27,7 @@ from gradsight.session.traces import traces_of
 from gradsight.session.verdicts import judge, visited_lines
 
 STEPS_OF_PROOFS = 10
+MADE_ELSEWHERE = "it was called with made-up inputs, and the values in question are made elsewhere"
 Result = TypeVar("Result")
 Run = Callable[[ProbeRequest, str], Awaitable[Outcome]]
 Hear = Callable[[list[ProbeEvidence]], None]
@@ -104,6 +105,9 @@ class Prover:
                 break
             judged = judged_by(outcome, [finding], subject.source, is_cut=True)
             fresh = judged[0]
+            if fresh.verdict == "refuted" and attempt.is_about_others:
+                fresh = replace(fresh, verdict="undecided", why=MADE_ELSEWHERE)
+                judged = [fresh]
             if not _is_shaky(fresh.verdict, attempt):
                 self.hear(judged)
             if known is None or known is shaky or known.verdict in SILENT or fresh.verdict not in SILENT:
