@@ -168,7 +168,7 @@ class CutTerms:
     def only_hides(self, tensor: Tensor) -> bool:
         """Whether every leaf behind a value was cut off from what it was made of and declared a leaf again."""
         edge = tensor.edge()
-        leaves = leaves_of([edge]) if edge is not None else set()
+        leaves = leaves_of([edge]) if edge is not None and self.flow.declared else set()
         return bool(leaves) and all(leaf in self.flow.declared and leaf.cuts for leaf in leaves)
 
     def factor_applied(self, fact: Combined) -> None:

@@ -115,17 +115,13 @@ class DeadTerms:
         for cut in sorted(candidates, key=order_of, reverse=True):
             lost = self.flow.leaves_behind(cut) & self.moved
             source = cut.source.node
-            if not lost & rest or source is None:
+            if not lost & rest or source is None or source.freed not in (None, self.run.site):
                 continue
             if cut.kind == "sample" and is_log_probability(term.partner):
                 # The density of a squashed sample: what it is corrected by is a constant of the sample.
                 continue
-            if (
-                source in within
-                or term.partner.node in nodes_behind(source)
-                or source.freed not in (None, self.run.site)
-            ):
-                # A part of the other term, or a correction of it, whose value alone is wanted; or one of an earlier round.
+            if source in within or term.partner.node in nodes_behind(source):
+                # A part of the other term, or a correction of it, whose value alone is wanted.
                 continue
             found.append(cut)
         # Of several, the chance of an action is rather to be learned than what it is weighted by.

@@ -77,8 +77,8 @@ class GradientHooks:
         """What a hook returns takes the place of the gradient, where a backward comes by."""
         for tensor, hook, site, returned in self.other_shapes:
             place = last_return(hook.node)
-            if place is None or all(
-                gradient_is_shared(run.loss.node, tensor) is None for run in self.path.backwards
+            if place is None or not any(
+                tensor.edge() in consumers_in(run.loss.node) for run in self.path.backwards
             ):
                 continue
             self.claims.add(
@@ -99,10 +99,14 @@ class GradientHooks:
         rarely shared.
         """
         self.check_shapes()
+        answers: dict[Tensor, set[bool]] = {}
+        for run in self.path.backwards if self.tensor_hooks else ():
+            consumers = consumers_in(run.loss.node)
+            for tensor, *_ in self.tensor_hooks:
+                if tensor.edge() in consumers:
+                    answers.setdefault(tensor, set()).add(gradient_is_shared(tensor, consumers))
         for tensor, hook, site, skipped in self.tensor_hooks:
-            shared = [gradient_is_shared(run.loss.node, tensor) for run in self.path.backwards]
-            known = [answer for answer in shared if answer is not None]
-            if any(known) or (not known and not tensor.is_leaf):
+            if any(answers.get(tensor, {not tensor.is_leaf})):
                 self.check_function(hook, site, "hook", skipped, returns=False)
 
     def check_function(
@@ -192,26 +196,25 @@ class GradientHooks:
         return fact is not None and not any(case.writes for case in fact.cases) and not name.endswith("_")
 
 
-def gradient_is_shared(start: Node | None, tensor: Tensor) -> bool | None:
-    """Whether a sum hands its own gradient on to this tensor; None where the graph does not reach it."""
-    consumers: dict[Edge, list[Node]] = {}
+def consumers_in(start: Node | None) -> dict[Edge | None, list[Node]]:
+    """Everything that a backward from here visits, each with the nodes that hand it a gradient."""
+    consumers: dict[Edge | None, list[Node]] = {start: []} if start is not None else {}
     todo: list[Edge] = [start] if start is not None else []
-    seen: set[Edge] = set()
     while todo:
         node = todo.pop()
-        if not isinstance(node, Node) or node in seen:
-            continue
-        seen.add(node)
-        for edge in node.inputs:
-            consumers.setdefault(edge, []).append(node)
-        todo.extend(node.inputs)
-    own = tensor.edge()
-    if own is None or (own not in consumers and own not in seen):
-        return None
-    todo, looked = [own], set()
+        for edge in node.inputs if isinstance(node, Node) else ():
+            if edge not in consumers:
+                consumers[edge] = []
+                todo.append(edge)
+            consumers[edge].append(node)
+    return consumers
+
+
+def gradient_is_shared(tensor: Tensor, consumers: dict[Edge | None, list[Node]]) -> bool:
+    """Whether a sum hands its own gradient on to this tensor."""
+    todo, looked = [tensor.edge()], set[Node]()
     while todo:
-        edge = todo.pop()
-        for node in consumers.get(edge, ()):
+        for node in consumers.get(todo.pop(), ()):
             if node.op in SUMS:
                 return True
             if node.op in WINDOWS and node not in looked:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from bisect import bisect_left, bisect_right
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from gradsight.detect.claims import Claims
@@ -175,14 +175,14 @@ class TrainingProtocol:
     ) -> None:
         """Two steps with backwards before each and nothing cleared between them."""
         ticks = [run.tick for run in backwards]
+        # Cleared only now and then: a rhythm, which a later round of the loop shows.
+        until = self.end_of_clearing(steps)
         for first, second in pairwise(steps):
             runs = backwards[bisect_right(ticks, first.tick) : bisect_left(ticks, second.tick)]
             earlier = bisect_left(ticks, first.tick)
             before = backwards[earlier - 1 : earlier] if earlier else []
             if not runs or not before or first.site.key != second.site.key or not first.loops:
                 continue
-            # Cleared only now and then: a rhythm, which a later round of the loop shows.
-            until = self.end_of_clearing(steps)
             if any(self.ledger.was_cleared(parameter, before[-1].tick, until) for parameter in parameters):
                 continue
             if self.path.may_clear_between(parameters, before[-1].tick, second.tick):
@@ -254,6 +254,10 @@ class TrainingProtocol:
         """Gradients that another optimizer's loss left behind are still there at this step."""
         others = [other for other in self.path.optimizers if other is not optimizer]
         ticks = [run.tick for run in backwards]
+        own = [step.tick for step in steps]
+        foreign = [a.tick for a in self.path.log if a.verb == "step" and a.subject in others]
+        # One that was not seen being made learns what it holds only later.
+        cleared_by_itself = [a.tick for a in self.path.log if a.verb == "zero" and a.subject is optimizer]
         for step in steps:
             until = bisect_left(ticks, step.tick)
             for parameter in self.path.parameters_of(optimizer):
@@ -263,20 +267,19 @@ class TrainingProtocol:
                 last_clear = bisect_left(clears, step.tick) - 1
                 cleared = clears[last_clear] if last_clear >= 0 else -1
                 since = bisect_right(ticks, cleared)
-                runs = [run for run in backwards[since:until] if parameter in run.leaves]
-                if len(runs) < 2 or runs[0].site.key == runs[-1].site.key:
+                first = next((k for k in range(since, until) if parameter in backwards[k].leaves), until)
+                last = next(
+                    (k for k in range(until - 1, first, -1) if parameter in backwards[k].leaves), first
+                )
+                if first == last:
                     continue
-                if self.clears_itself(optimizer, runs[0].tick, step.tick):
+                runs = (backwards[first], backwards[last])
+                between = (runs[0].tick, runs[-1].tick)
+                if runs[0].site.key == runs[-1].site.key:
                     continue
-                between = [
-                    action
-                    for action in self.path.log
-                    if action.verb == "step"
-                    and action.subject in others
-                    and runs[0].tick < action.tick < runs[-1].tick
-                ]
-                own = [action for action in steps if runs[0].tick < action.tick < runs[-1].tick]
-                if between and not own:
+                if is_one_within(cleared_by_itself, runs[0].tick, step.tick):
+                    continue
+                if is_one_within(foreign, *between) and not is_one_within(own, *between):
                     self.claims.add(
                         "foreign-gradients",
                         runs[0].site,
@@ -292,13 +295,6 @@ class TrainingProtocol:
         """Whether one parameter stands for all of a module that is not known, and several optimizers have their shares of it."""
         return bool((parameter.attributes or {}).get("<stand in>")) and any(
             parameter in self.path.parameters_of(other) for other in others
-        )
-
-    def clears_itself(self, optimizer: Optimizer, start: int, end: int) -> bool:
-        """Whether its own `zero_grad` was called: one that was not seen being made learns what it holds only later."""
-        return any(
-            action.verb == "zero" and action.subject is optimizer and start < action.tick < end
-            for action in self.path.log
         )
 
     def on_stepping(self, fact: Stepping) -> None:
@@ -399,8 +395,8 @@ class TrainingProtocol:
         before, self.last_stepping = self.last_stepping, (optimizer, site, self.path.tick)
         if before is None or before[0] is not optimizer or before[1] is not site:
             return
-        runs = [a for a in self.path.log if a.verb == "backward" and a.tick > before[2]]
-        for run in runs:
+        since = takewhile(lambda action: action.tick > before[2], reversed(self.path.log))
+        for run in [action for action in since if action.verb == "backward"][::-1]:
             parameters = set(self.path.parameters_of(optimizer)) & set(run.leaves)
             if parameters and not any(
                 self.ledger.was_cleared(parameter, before[2], self.path.tick) for parameter in parameters
@@ -511,16 +507,13 @@ class TrainingProtocol:
                 return action
         return None
 
-    def steps_inside(self, loop: Any) -> bool:
-        """Whether an optimizer stepped in some round of this run of a loop."""
-        return any(a.verb == "step" and any(run is loop for run, _ in a.loops) for a in self.path.log)
-
     def conclude_schedulers(self) -> None:
+        stepping = {id(run) for a in self.path.log if a.verb == "step" for run, _ in a.loops}
         for index, action in enumerate(self.path.log):
             if action.verb != "scheduler" or action.leaves:
                 # `step(epoch)` and `step(metric)` say themselves where the schedule is.
                 continue
-            if action.loops and not self.steps_inside(action.loops[-1][0]):
+            if action.loops and id(action.loops[-1][0]) not in stepping:
                 # A loop that steps nothing else winds the schedule forward.
                 continue
             optimizer = action.subject.optimizer
@@ -537,6 +530,12 @@ class TrainingProtocol:
                     [Step("needed", after.site, "the optimizer takes its first step only here")],
                 )
             return
+
+
+def is_one_within(ticks: list[int], start: int, end: int) -> bool:
+    """Whether one of these, which follow each other in time, lies between two others."""
+    at = bisect_right(ticks, start)
+    return at < len(ticks) and ticks[at] < end
 
 
 def are_exclusive(one: ast.AST, other: ast.AST, statements: list[ast.stmt]) -> bool:

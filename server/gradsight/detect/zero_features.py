@@ -35,9 +35,9 @@ class ZeroFeatures:
         if key in self.judged:
             return
         self.judged.add(key)
-        graph = nodes_behind(run.loss.edge())
+        graph = nodes_behind(run.loss.edge()) if run.zeros else set()
         zeros = [node for node in graph if node.zero] if len(graph) <= MOST_NODES else []
-        zeros = [node for node in zeros if is_layered(node, graph)]
+        zeros = list(used_by_layers(graph).intersection(zeros)) if zeros else []
         if not zeros:
             self.taught |= run.leaves
             return
@@ -65,22 +65,16 @@ class ZeroFeatures:
             )  # fmt: skip
 
 
-def is_layered(zero: Node, graph: set[Node]) -> bool:
-    """Whether a layer of the loss computes with what the operator gave."""
-    users: dict[Node, list[Node]] = {}
-    for node in graph:
-        for edge in node.inputs:
-            if isinstance(edge, Node):
-                users.setdefault(edge, []).append(node)
-    todo, seen = list(users.get(zero, ())), set[Node]()
+def used_by_layers(graph: set[Node]) -> set[Node]:
+    """What the layers of a loss compute with."""
+    seen: set[Node] = set()
+    todo: list[Edge] = [edge for node in graph if is_layer(node) for edge in node.inputs]
     while todo:
-        node = todo.pop()
-        if is_layer(node):
-            return True
-        if node not in seen:
-            seen.add(node)
-            todo.extend(users.get(node, ()))
-    return False
+        edge = todo.pop()
+        if isinstance(edge, Node) and edge not in seen:
+            seen.add(edge)
+            todo.extend(edge.inputs)
+    return seen
 
 
 def live_part(start: Edge | None) -> set[Node]:

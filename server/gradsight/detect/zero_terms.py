@@ -29,7 +29,7 @@ class ZeroTerms:
 
     def on_backward(self, fact: Backward) -> None:
         run = fact.run
-        chain = linear_chain(run.loss.edge())
+        chain = linear_chain(run.loss.edge()) if run.zeros else set()
         if len(chain) > MOST_NODES:
             return
         for node in chain:

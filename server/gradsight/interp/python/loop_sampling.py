@@ -47,12 +47,15 @@ class LoopRun:
         "node",
         "number",
         "planned",
+        "since",
         "site",
         "skips",
     )
 
-    def __init__(self, node: ast.AST, site: Site, length: int | None = None) -> None:
+    def __init__(self, node: ast.AST, site: Site, length: int | None = None, *, since: int = 0) -> None:
         self.node = node
+        self.since = since
+        """How many actions the path had taken before."""
         self.number = 0
         """The round that comes next."""
         self.allowed = 1

@@ -59,9 +59,9 @@ class Loops(LoopSampling):
         items, length = self.objects.iterate(iterable, ROUNDS_OF_A_LOOP)
         frame = self.path.frame
         outer = frame.loops
-        run = LoopRun(node, self.path.site(node), length)
-        limit = run.allowed = self.rounds_of(node, iterable, length, outer)
         done = len(self.path.log)
+        run = LoopRun(node, self.path.site(node), length, since=done)
+        limit = run.allowed = self.rounds_of(node, iterable, length, outer)
         is_repeated = length is None and self.was_idle(node, iterable, outer)
         limit = 1 if is_repeated else limit
         status: Any = None
@@ -182,7 +182,7 @@ class Loops(LoopSampling):
     def do_while(self, node: ast.While) -> Flow:
         frame = self.path.frame
         outer = frame.loops
-        run = LoopRun(node, self.path.site(node))
+        run = LoopRun(node, self.path.site(node), since=len(self.path.log))
         ended_by_break = False
         end = limit = run.allowed = self.rounds_nested(FULL_UNROLL, outer)
         unknown = run.allowed = self.rounds_nested(UNKNOWN_ROUNDS + 1, outer)
@@ -230,7 +230,7 @@ class Loops(LoopSampling):
             return False
         rounds = {
             number
-            for action in self.path.log
+            for action in self.path.log[run.since :]
             if action.verb == "step"
             for loop, number in action.loops
             if loop is run

@@ -127,6 +127,7 @@ class BackwardEngine(BackwardFaults):
         twice: Node | None = None
         of_modules: list[Node] = []
         is_open = False
+        zeros = executed is not None
         grown: Node | None = None
         walked: list[Node] = []
         while todo or behind:
@@ -149,6 +150,7 @@ class BackwardEngine(BackwardFaults):
                 leaves |= known.leaves
                 live |= known.leaves - known.zero_leaves if not dead else set()
                 is_open = is_open or known.open
+                zeros = zeros or known.zeros
                 continue
             if edge.walked is not None and edge.freed is None and how == "backward" and grown is None:
                 if self.from_earlier_round(edge, site):
@@ -169,6 +171,7 @@ class BackwardEngine(BackwardFaults):
                     elif saved.storage.epoch != saved.epoch and not dead:
                         self.saved_is_changed(edge, saved, site, how, assumption)
             below = dead or edge.zero
+            zeros = zeros or edge.zero
             for inner in edge.inputs:
                 further = (inner, below or inner is edge.overwritten)
                 if edge.premise:
@@ -186,6 +189,7 @@ class BackwardEngine(BackwardFaults):
         self.path.tell(Walked(walked, site, grown))
         run = BackwardRun(site, loss, leaves, cuts, self.path.tick)
         run.zero_leaves = leaves - live
+        run.zeros = zeros
         run.open = is_open
         if is_open:
             self.path.gradients_unknown = True

@@ -20,7 +20,7 @@ from gradsight.model.values import (
 class BackwardRun:
     """One backward call: what it reached and which cuts lay in its data."""
 
-    __slots__ = ("cuts", "leaves", "loops", "loss", "open", "site", "tick", "zero_leaves")
+    __slots__ = ("cuts", "leaves", "loops", "loss", "open", "site", "tick", "zero_leaves", "zeros")
 
     def __init__(
         self, site: Site, loss: Tensor, leaves: set[Tensor], cuts: frozenset[Cut], tick: int
@@ -32,6 +32,8 @@ class BackwardRun:
         self.tick = tick
         self.loops = site.loops
         self.zero_leaves: set[Tensor] = set()
+        self.zeros = True
+        """Whether an operator whose gradient is zero everywhere may stand in its graph."""
         self.open = False
         """The graph has parts that are not known."""
 
