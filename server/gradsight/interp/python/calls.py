@@ -12,7 +12,7 @@ from typing import Any
 
 from gradsight.interp.library_places import DRIVER, note_answer
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
-from gradsight.interp.python.activations import Followed, is_followed_enough
+from gradsight.interp.python.activations import Activations
 from gradsight.interp.python.definitions import nonlocal_names, yields
 from gradsight.interp.python.expected_errors import catches_at_yield
 from gradsight.interp.python.expressions import Expressions
@@ -59,7 +59,7 @@ class Calls(Expressions):
         super().__init__(path)
         self.results: dict[Any, Value] = {}
         """What functions with a cache have given back on this path, by function and arguments."""
-        self.followed: Followed = set()
+        self.activations = Activations()
 
     def evaluate_call(self, node: ast.Call) -> Value:
         target = node.func
@@ -191,9 +191,9 @@ class Calls(Expressions):
         frame = self.path.frame
         if frame.depth >= DEEPEST:
             return self.left_out("call stack too deep", args, node)
-        if is_followed_enough(function, args, frame, node, self.followed):
-            return self.left_out("recursion", args, node)
-        syntax = function.node
+        if refusal := self.activations.refusal(function, args, kwargs, frame, node):
+            return self.left_out(refusal, args, node)
+        syntax, repeats = function.node, self.activations.repeats
         names = self.bind_arguments(function, args, kwargs)
         callee = Frame(
             function.name,
@@ -205,7 +205,7 @@ class Calls(Expressions):
         )
         callee.function = function
         callee.call_site = Site(node, frame)
-        callee.guards, callee.loops = frame.guards, frame.loops
+        callee.guards, callee.loops, callee.repeats = frame.guards, frame.loops, repeats
         if frame.expecting and (frame.expecting == "specific" or is_argument(node, frame)):
             callee.expecting = frame.expecting
         callee.owner = function.owner
