@@ -179,7 +179,8 @@ def operator_calls(usual: bool = False) -> Iterator[tuple[OpFact, int, str, tupl
             given = arguments_for(fact, case, usual)
             if given is None or first_case(fact, given) != number:
                 continue
-            plain = tuple(key for key, value in given.items() if value[0] != "tensor")
+            # What is left out is no tensor either.
+            plain = tuple(key for key in fact.parameters if given.get(key, ("none", ""))[0] != "tensor")
             yield fact, number, spelled(fact, given), plain
 
 
