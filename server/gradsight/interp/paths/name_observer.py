@@ -246,7 +246,7 @@ class NameObserver:
                 if is_constant(value) or isinstance(value, Number)
             }
             if is_spelled_out(fact.node):
-                numbers |= {name for name in selected[0].parameters if name not in fact.arguments}
+                numbers |= {name for name in selected[0].defaults if name not in fact.arguments}
             sighting = CallSighting(
                 self.path.frame.unit, selected[0], selected[2], frozenset(numbers), self.path.autocast
             )
