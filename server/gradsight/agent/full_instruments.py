@@ -285,7 +285,7 @@ class FullInstruments(Instruments):
                 self.copies.bound(name, value, capture(2, 1))
         elif changed:
             if hasattr(value, "__array_interface__"):
-                self.aliases.array_written(value, capture(2))
+                self.aliases.array_written(value, capture(2), is_done=True)
         elif type(value) in (list, tuple, dict):
             stack = capture(2)
             self.aliases.hold(name, value, stack)

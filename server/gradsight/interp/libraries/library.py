@@ -393,10 +393,11 @@ class Library(Copying):
         cuts |= self.autograd.made_an_array(name, args, node)
         out = kwargs.get("out")
         if isinstance(out, Array):
-            self.autograd.write_array(out, node, name)
+            is_itself = bool(args) and isinstance(args[0], Array) and args[0].tensor is out.tensor
+            self.autograd.write_array(out, node, name, args[1:] if is_itself else None)
             return out
         if name in ("copyto", "put", "fill_diagonal") and args and isinstance(args[0], Array):
-            self.autograd.write_array(args[0], node, name)
+            self.autograd.write_array(args[0], node, name, args[1:])
             return None
         if name in ("asarray", "ascontiguousarray") and args and isinstance(args[0], Array):
             return args[0]

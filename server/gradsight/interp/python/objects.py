@@ -349,7 +349,8 @@ class Objects(FunctionObjects):
         elif isinstance(owner, Mapping):
             self.store_key(owner, index, value)
         elif isinstance(owner, Array):
-            self.autograd.write_array(owner, node, "item assignment")
+            is_whole = isinstance(index, Slice) and index.start is index.stop is index.step is None
+            self.autograd.write_array(owner, node, "item assignment", [value] if is_whole else None)
         elif isinstance(owner, Layer):
             key = str(index) if isinstance(index, (int, str)) else f"<{id(value)}>"
             self.nn.set_module_attribute(owner, key, value, node)
