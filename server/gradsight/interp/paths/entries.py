@@ -98,7 +98,7 @@ class Explorer:
         self.wanted: dict[ast.AST, bool] = {}
         """Functions worth executing by themselves, and whether there was work left for it."""
         self.over: list[Machine] = []
-        """Paths that were executed, but for those of the script, whose names are kept: what they made may not be mixed up."""
+        """Paths of the entry that is explored, but for those of the script, whose names are kept: what they made may not be mixed up."""
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
@@ -359,6 +359,9 @@ class Explorer:
             record.executed -= training_around([one for one in left if one[0] in self.alive])
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
+        for machine in self.over:
+            machine.dissolve()
+        self.over.clear()
 
     def path_ended(self, machine: Machine) -> None:
         """Hook: a path was executed."""
@@ -589,7 +592,4 @@ class Explorer:
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:
     """The records of all entries of a module; `memory` is what is kept for the next time."""
     explorer = Explorer(program, source.path, memory, units)
-    records = explorer.run()
-    for machine in explorer.over:
-        machine.dissolve()
-    return records
+    return explorer.run()
