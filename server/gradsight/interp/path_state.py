@@ -269,7 +269,7 @@ class PathState:
         self.has_optional_arguments = self.leaves_out_optional = False
         """Whether the entry has arguments that default to None, and whether they are None on this path."""
         self.kept_alive: list[Any] = []
-        self.generators: WeakSet[Generator[Value, None, None]] = WeakSet()  # Those of the program.
+        self.generators: WeakSet[Generator[Value, Any, Value]] = WeakSet()  # Those of the program.
         self.gaps: dict[tuple[str, Unit, int, GapKind], int] = {}
         self.asked: set[str] = set()
         """The global names that this path looked up."""

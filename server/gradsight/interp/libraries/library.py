@@ -189,6 +189,8 @@ class Library(Copying):
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def call_external(self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        if path in TREES:
+            return self.tree_map(args, kwargs, node)
         if path.startswith("torch.") or path == "torch":
             return self.call_torch(path, args, kwargs, node)
         if path.startswith("builtins."):
@@ -550,6 +552,12 @@ class Library(Copying):
         return None if name in ("start", "join") else Unknown(f"{name} of a thread")
 
 
+TREES = {
+    "torch.utils._pytree.tree_map",
+    "torch.utils._pytree.tree_map_",
+    "optree.tree_map",
+    "tree.map_structure",
+}
 STANDARD = {
     "copy.deepcopy": "copy_deep", "copy.copy": "copy_shallow", "collections.namedtuple": "make_namedtuple",
     "collections.deque": "make_deque", "collections.defaultdict": "make_defaultdict", "collections.OrderedDict": "objects.builtin_dict",
@@ -562,6 +570,7 @@ STANDARD = {
     "concurrent.futures.wait": "wait_for", "concurrent.futures.as_completed": "wait_for", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
     "functools.cached_property": "cached_property", "functools.singledispatch": "single_dispatch",
     "contextlib.closing": "language.make_closing", "contextlib.ExitStack": "language.make_exit_stack", "contextlib.AsyncExitStack": "language.make_exit_stack", "contextlib.contextmanager": "make_context_manager",
+    "contextvars.ContextVar": "context_variable", "itertools.groupby": "group_by",
     "types.SimpleNamespace": "simple_namespace", "sys.exit": "exit_program", "os._exit": "exit_program",
 }  # fmt: skip
 

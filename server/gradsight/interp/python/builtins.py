@@ -501,6 +501,10 @@ class Builtins(Objects):
             return args[0].cls
         if len(args) == 1 and isinstance(args[0], (Layer, Tensor)):
             return self.nn.type_of(args[0])
+        if len(args) == 3 and isinstance(args[0], str) and isinstance(args[1], Seq):
+            body = args[2]
+            if args[1].exact and isinstance(body, Mapping) and body.exact:
+                return self.language.class_of_parts(args[0], list(args[1].items), dict(body.items))
         return Unknown("type of a value")
 
     def builtin_super(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:

@@ -144,6 +144,8 @@ class Expressions(Comparisons):
         return self.evaluate(node.value)
 
     def inner_yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
+        if node in self.sent:
+            return self.sent.pop(node)
         if node.value is not None:
             self.evaluate(node.value)
         return self.path.gap("value sent into a generator", node)

@@ -9,6 +9,7 @@ from itertools import islice
 from gradsight.interp.python.containers import known_slice
 from gradsight.interp.python.contexts import GUARD
 from gradsight.interp.python.function_objects import FunctionObjects
+from gradsight.interp.python.generators import generator_method
 from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.library_objects import Distribution
 from gradsight.model.passed_cuts import cuts_of
@@ -421,9 +422,7 @@ class Objects(FunctionObjects):
                 return receiver
             return Number(cuts_of(receiver))
         if isinstance(receiver, Stream):
-            if name in ("__next__", "send"):
-                return next(receiver.iterator, Unknown("end of an iterator"))
-            return None
+            return generator_method(receiver, name, args)
         if isinstance(receiver, (Partial, Function, Method)):
             target = receiver.function if isinstance(receiver, Method) else receiver
             return self.function_method(target, name, args, kwargs, node)
