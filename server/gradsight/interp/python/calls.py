@@ -13,9 +13,10 @@ from typing import Any
 from gradsight.interp.library_places import DRIVER, note_answer
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.activations import Activations
-from gradsight.interp.python.class_making import ClassMaking
+from gradsight.interp.python.class_making import made_class
 from gradsight.interp.python.definitions import nonlocal_names, yields
 from gradsight.interp.python.expected_errors import catches_at_yield
+from gradsight.interp.python.expressions import Expressions
 from gradsight.interp.python.generators import generator_run
 from gradsight.interp.python.open_keywords import OpenKeywords
 from gradsight.interp.python.statements import Returned
@@ -53,7 +54,7 @@ DEEPEST = 40
 CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "collections.UserDict"}
 
 
-class Calls(ClassMaking):
+class Calls(Expressions):
     """Calling functions, making classes and instances."""
 
     def __init__(self, path: PathState) -> None:
@@ -375,6 +376,9 @@ class Calls(ClassMaking):
         return value
 
     # -- classes -----------------------------------------------------------------------------------------------------
+
+    def make_class(self, node: ast.ClassDef, bases: list[Value]) -> ClassValue:
+        return made_class(self, node, bases)
 
     def instantiate(
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: ast.AST
