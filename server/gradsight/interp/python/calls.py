@@ -26,6 +26,7 @@ from gradsight.model.plain_classes import is_plain_class
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import ArgumentsBound, CallReturned
 from gradsight.model.unfinished import leave_unfinished
+from gradsight.model.unseen_holders import may_be_held, may_require_grad
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -51,6 +52,10 @@ from gradsight.model.values import (
 )
 
 DEEPEST = 40
+TRANSPARENT = frozenset(
+    {"typing", "typing_extensions", "functools", "abc", "contextlib", "dataclasses", "enum", "torch"}
+)
+"""Libraries whose decorators hold on to nothing that the function is given."""
 CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "collections.UserDict"}
 
 
@@ -196,6 +201,8 @@ class Calls(Expressions):
         if refusal := self.activations.refusal(function, args, kwargs, frame, node):
             return self.left_out(refusal, args, node)
         syntax, repeats = function.node, self.activations.repeats
+        if function.is_wrapped_unseen:
+            may_be_held([*args, *kwargs.values()])
         names = self.bind_arguments(function, args, kwargs)
         callee = Frame(
             function.name,
@@ -344,22 +351,15 @@ class Calls(Expressions):
                 return function
             if self.nn.mode_of(value) is not None or self.wraps_functions(value):
                 return self.wrapped_in(value, function, self.path.site(decorator))
-            if isinstance(value, (External, Opaque)) and not isinstance(value, Instance):
-                if self.transparent_decorator(path):
-                    return function
             if isinstance(value, Bound) and value.name in ("setter", "deleter", "getter", "register"):
                 if isinstance(value.receiver, Function):
                     return self.call(value, [function], {}, decorator)
                 return value.receiver
             if isinstance(value, (Function, Method, Instance, ClassValue, Partial)):
                 return self.call(value, [function], {}, decorator)
-            if isinstance(value, (Unknown, External, Opaque)):
-                return function
+            if may_require_grad(value):
+                function.is_wrapped_unseen = path.partition(".")[0] not in TRANSPARENT
         return function
-
-    def transparent_decorator(self, path: str) -> bool:
-        """Decorators that leave the function's meaning as it is."""
-        return True
 
     def decorate_class(self, decorator: ast.expr, value: Value) -> Value:
         decorated = self.evaluate(decorator)

@@ -15,6 +15,7 @@ from gradsight.model.library_objects import Distribution
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import NO_CUTS, Cut, Tensor
 from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
+from gradsight.model.unseen_holders import may_be_held, may_require_grad
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -247,6 +248,8 @@ class Objects(FunctionObjects):
             return self.nn.layer_item(owner, index)
         if isinstance(owner, Instance):
             return self.instance_item(owner, index, node)
+        if may_require_grad(owner):
+            may_be_held([index])
         if isinstance(owner, Unknown):
             return self.unknown_item(owner, index, node)
         if isinstance(owner, (str, bytes, range)):
