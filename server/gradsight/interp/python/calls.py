@@ -26,7 +26,7 @@ from gradsight.model.plain_classes import is_plain_class
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import ArgumentsBound, CallReturned
 from gradsight.model.unfinished import leave_unfinished
-from gradsight.model.unseen_holders import may_be_held, may_require_grad
+from gradsight.model.unseen_holders import holds_nothing, may_be_held, may_require_grad
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -52,10 +52,6 @@ from gradsight.model.values import (
 )
 
 DEEPEST = 40
-TRANSPARENT = frozenset(
-    {"typing", "typing_extensions", "functools", "abc", "contextlib", "dataclasses", "enum", "torch"}
-)
-"""Libraries whose decorators hold on to nothing that the function is given."""
 CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "collections.UserDict"}
 
 
@@ -358,7 +354,7 @@ class Calls(Expressions):
             if isinstance(value, (Function, Method, Instance, ClassValue, Partial)):
                 return self.call(value, [function], {}, decorator)
             if may_require_grad(value):
-                function.is_wrapped_unseen = path.partition(".")[0] not in TRANSPARENT
+                function.is_wrapped_unseen = not holds_nothing(path)
         return function
 
     def decorate_class(self, decorator: ast.expr, value: Value) -> Value:
