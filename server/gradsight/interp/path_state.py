@@ -281,6 +281,8 @@ class PathState:
         """The branches that were taken."""
         self.waiting: set[Arm] = set()
         """Branches not taken in loops that were left before their end, and that may be taken in a later round."""
+        self.is_abridged = False
+        """Whether a loop was left before its last round, or rounds of it were passed over."""
         self.truncated: bool = False
         """A loop over distinct tensors or modules was left before all of them had their round."""
         self.objects_passed_at = -1
