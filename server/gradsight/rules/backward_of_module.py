@@ -55,8 +55,8 @@ assert layer.weight.grad.tolist() == [[-1.0, -1.0]]
 
 ## Not reported
 
-A `backward` that belongs to a training loop: it calls `backward()` of a loss, clears or steps. One that somebody calls with a
-gradient, and one of a class that a library knows, such as that of a `LightningModule`.
+A method that calls `backward()` of a loss, clears or steps: it belongs to a training loop. A method that the program calls
+with a gradient, and one that overrides a method of a library, as in a `LightningModule`.
 
 ```python
 import torch
@@ -96,9 +96,7 @@ from gradsight.model.rule import Rule, make_finding, text
 
 
 def judge(event: Event) -> Finding | None:
-    message = (
-        f"autograd never calls `{text(event, 'cls')}.backward`: only a `torch.autograd.Function` has its own"
-    )
+    message = f"autograd never calls `{text(event, 'cls')}.backward`: write a `torch.autograd.Function`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -104,9 +104,7 @@ from gradsight.model.rule import Rule, make_finding, named
 
 def judge(event: Event) -> Finding | None:
     if event.names.get("how") == "mode":
-        message = (
-            "this puts norm layers that were put into eval mode back into train mode: freeze them after it"
-        )
+        message = "this puts frozen norm layers back into train mode: freeze them after it"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"this unfreezes {named(event, 'target', 'what was frozen before')}, so the freeze has no effect: freeze last"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

@@ -96,8 +96,9 @@ from gradsight.model.rule import Rule, make_finding, text
 
 
 def judge(event: Event) -> Finding | None:
-    given = text(event, "given")
-    message = f"`{text(event, 'cls')}.backward` ignores `{given}`, so every factor behind its output is lost: multiply by it"
+    message = (
+        f"`{text(event, 'cls')}.backward` ignores `{text(event, 'given')}`: multiply what it returns by it"
+    )
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

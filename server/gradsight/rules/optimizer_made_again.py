@@ -65,21 +65,18 @@ for image in images:
 No fix is offered: where the optimizer belongs depends on who else uses it.
 
 See [torch.optim](https://docs.pytorch.org/docs/stable/optim.html) and a
-[report](https://github.com/Wangyixinxin/ACN/issues/9) of a discriminator's optimizer that every batch makes anew.
+[report](https://github.com/Wangyixinxin/ACN/issues/9) of a discriminator's optimizer that is made for every batch.
 """
 
 from __future__ import annotations
 
 from gradsight.model.events import Event
 from gradsight.model.finding import Finding
-from gradsight.model.rule import Rule, make_finding, named, text
+from gradsight.model.rule import Rule, make_finding, named
 
 
 def judge(event: Event) -> Finding | None:
-    message = (
-        f"{named(event, 'optimizer')} is made again in every iteration, so {text(event, 'made')} forgets its averages:"
-        " make it before the loop"
-    )
+    message = f"{named(event, 'optimizer')} is made in every iteration: make it once, before the loop"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
