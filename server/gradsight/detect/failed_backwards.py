@@ -277,6 +277,9 @@ class FailedBackwards:
         text = self.path.text_of_target(site)
         causes = [cut for cut in cuts if any(True for _ in cut.edges)]
         certain = [cut for cut in causes if not isinstance(cut.source.requires_grad, Maybe)]
+        if not certain and how == "backward" and loss.requires_grad is False:
+            # Whatever was cut off: torch finds no graph behind the cut.
+            certain = [cut for cut in causes if cut.kind == "detach"]
         if frozen:
             # What is cut off beside it, a teacher say, is no cause.
             causes = certain = []

@@ -201,7 +201,9 @@ class Builtins(Objects):
             return Number()
         # What the expression of a comprehension takes out of the graph for one item it takes out for all.
         written = node.args[0] if isinstance(node, ast.Call) and node.args else None
-        are_alike = isinstance(written, (ast.GeneratorExp, ast.ListComp)) and bool(cuts_of(total))
+        is_plain = type(args[0]) is Unknown and args[0].plain
+        is_same = is_plain or isinstance(written, (ast.GeneratorExp, ast.ListComp))
+        are_alike = is_same and bool(cuts_of(total))
         if length is None and not are_alike and isinstance(total, Tensor) and total.requires_grad is False:
             return Unknown("sum of more than is listed")
         return total
