@@ -24,6 +24,7 @@ from gradsight.agent.clipping import Clipping
 from gradsight.agent.closures import judge_closure
 from gradsight.agent.custom import ApplyWrapper
 from gradsight.agent.dropped_hooks import DroppedHooks, rebinds_before
+from gradsight.agent.dropped_results import judge_dropped_results
 from gradsight.agent.faults import Fault, Ledger, quietly
 from gradsight.agent.features import Features
 from gradsight.agent.finished import FinishedBackwards
@@ -565,6 +566,7 @@ class FullInstruments(Instruments):
             if ended_by_itself:
                 self.unused.finish()
                 judge_unused_terms(self.training, self.ledger)
+                judge_dropped_results(self.training, self.shadow, self.ledger)
             if not self.fake:
                 judge_left_statistics(self.log, self.ledger)
 

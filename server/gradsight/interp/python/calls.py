@@ -13,9 +13,10 @@ from typing import Any
 from gradsight.interp.library_places import DRIVER, note_answer
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.activations import Activations
-from gradsight.interp.python.class_making import ClassMaking
+from gradsight.interp.python.class_making import made_class
 from gradsight.interp.python.definitions import nonlocal_names, yields
 from gradsight.interp.python.expected_errors import catches_at_yield
+from gradsight.interp.python.expressions import Expressions
 from gradsight.interp.python.generators import generator_run
 from gradsight.interp.python.open_keywords import OpenKeywords
 from gradsight.interp.python.statements import Returned
@@ -25,7 +26,7 @@ from gradsight.model.plain_classes import is_plain_class
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import ArgumentsBound, CallReturned
 from gradsight.model.unfinished import leave_unfinished
-from gradsight.model.unseen_holders import may_be_held, may_require_grad
+from gradsight.model.unseen_holders import holds_nothing, may_be_held, may_require_grad
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -51,14 +52,10 @@ from gradsight.model.values import (
 )
 
 DEEPEST = 40
-TRANSPARENT = frozenset(
-    {"typing", "typing_extensions", "functools", "abc", "contextlib", "dataclasses", "enum", "torch"}
-)
-"""Libraries whose decorators hold on to nothing that the function is given."""
 CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "collections.UserDict"}
 
 
-class Calls(ClassMaking):
+class Calls(Expressions):
     """Calling functions, making classes and instances."""
 
     def __init__(self, path: PathState) -> None:
@@ -357,7 +354,7 @@ class Calls(ClassMaking):
             if isinstance(value, (Function, Method, Instance, ClassValue, Partial)):
                 return self.call(value, [function], {}, decorator)
             if may_require_grad(value):
-                function.is_wrapped_unseen = path.partition(".")[0] not in TRANSPARENT
+                function.is_wrapped_unseen = not holds_nothing(path)
         return function
 
     def decorate_class(self, decorator: ast.expr, value: Value) -> Value:
@@ -375,6 +372,9 @@ class Calls(ClassMaking):
         return value
 
     # -- classes -----------------------------------------------------------------------------------------------------
+
+    def make_class(self, node: ast.ClassDef, bases: list[Value]) -> ClassValue:
+        return made_class(self, node, bases)
 
     def instantiate(
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: ast.AST

@@ -415,7 +415,8 @@ class Objects(FunctionObjects):
     ) -> Value:
         """Methods of numbers, iterators and functions."""
         if isinstance(receiver, (Number, Array)) and name == "backward":
-            cuts = receiver.cuts or self.cut_by_number(node)
+            proved = frozenset(cut for cut in receiver.cuts if cut.source.needs_grad() is True)
+            cuts = proved or self.cut_by_number(node) or receiver.cuts
             if cuts:
                 # Python refuses what a tensor without a graph would refuse, for the same reason.
                 plain = Tensor(self.path.site(node), shape=())
@@ -433,8 +434,10 @@ class Objects(FunctionObjects):
         return self.nn.unknown_result(f"method {name} of an unknown value", args, kwargs, node)
 
     def cut_by_number(self, node: ast.AST) -> frozenset[Cut]:
-        """`loss.item().backward()`: wherever the loss comes from, no number has a graph."""
+        """`loss.item().backward()`, also scaled: wherever the loss comes from, no number has a graph."""
         call = getattr(getattr(node, "func", None), "value", None)
+        if isinstance(call, ast.Call) and len(call.args) == 1 and getattr(call.func, "attr", "") == "scale":
+            call = call.args[0]
         if (
             not isinstance(call, ast.Call)
             or not isinstance(call.func, ast.Attribute)
