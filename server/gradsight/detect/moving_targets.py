@@ -12,6 +12,7 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import COMPARING, nodes_behind
 from gradsight.detect.path import Path
+from gradsight.interp.syntax import statement_around
 from gradsight.model.events import Step
 from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
@@ -76,7 +77,7 @@ class MovingTargets:
             ):
                 # A mean that runs along with the prediction is made of that very prediction.
                 target = None
-        if target is None or target.node is None:
+        if target is None or target.node is None or self.is_updated(target, node):
             return
         other = tensors[1] if target is tensors[0] else tensors[0]
         if other.node is None or suggests("target", other.label):
@@ -84,6 +85,14 @@ class MovingTargets:
         shared = leaves_of([target.node]) & leaves_of([other.node])
         if any(leaf.is_parameter or leaf.leaf_made for leaf in shared):
             self.remember_meeting(result, target, node)
+
+    def is_updated(self, target: Tensor, node: ast.AST) -> bool:
+        """Whether the difference goes into the value that it was taken from, `v = v + (x - v) / tau`: a state, and no target."""
+        statement = statement_around(node, self.path.frame)
+        places = (
+            statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        )
+        return any(place is not None and ast.unparse(place) == target.label for place in places)
 
     def is_bootstrapped(self, tensor: Tensor) -> bool:
         """Whether a value is the sum of data and of a prediction that is scaled by a number or by data."""
