@@ -314,8 +314,8 @@ class FailedBackwards:
                 source=loss.label,
             )
         elif not causes and loss.requires_grad is False:
-            if loss.dtype == "?" and not frozen:
-                # Made of data that is not known, and by nothing that was frozen.
+            if not frozen and (loss.dtype == "?" or self.path.left_after_one):
+                # Made of data that is not known, or of a state into which a further round of a loop would bring the graph.
                 return
             self.claims.add(
                 "backward-without-graph",

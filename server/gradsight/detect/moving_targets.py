@@ -15,6 +15,7 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import COMPARING, nodes_behind
 from gradsight.detect.path import Path
+from gradsight.interp.syntax import statement_around
 from gradsight.model.events import Step
 from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
@@ -48,6 +49,9 @@ class MovingTargets:
         self.meetings: list[tuple[Node, Site, Tensor]] = []
         self.found: dict[Any, MovingTarget] = {}
         self.sums_with_data: set[Node] = set()
+        self.looked_at = 0
+        self.switches: list[Any] = []
+        """Modules that were put into eval mode, and back, as far as the log was looked at."""
         self.evaluated: set[Tensor] = set()
         """What modules in eval mode gave as the target of a loss."""
 
@@ -88,7 +92,7 @@ class MovingTargets:
             self.evaluated.add(tensors[1])
             self.remember_meeting(result, tensors[1], node)
             return
-        if target is None or target.node is None:
+        if target is None or target.node is None or self.is_updated(target, node):
             return
         other = tensors[1] if target is tensors[0] else tensors[0]
         if other.node is None or suggests("target", other.label):
@@ -99,17 +103,28 @@ class MovingTargets:
 
     def is_evaluated(self, tensor: Tensor) -> bool:
         """Whether all that computed a value belongs to modules that were put into eval mode, and not back."""
-        switches = [action for action in self.path.log if action.verb in ("eval", "train")]
-        parameters = (
-            {leaf for leaf in leaves_of([tensor.node]) if leaf.is_parameter} if tensor.node else set()
-        )
-        if not parameters or not any(action.verb == "eval" for action in switches):
+        for action in self.path.log[self.looked_at :]:
+            if action.verb == "eval" or (action.verb == "train" and self.switches):
+                self.switches.append(action)
+        self.looked_at = len(self.path.log)
+        if not self.switches or tensor.node is None:
+            return False
+        parameters = {leaf for leaf in leaves_of([tensor.node]) if leaf.is_parameter}
+        if not parameters:
             return False
         resting: set[Tensor] = set()
-        for action in switches:
+        for action in self.switches:
             own = {one for _, one in self.path.tensors_of(action.subject, "parameter")}
             resting = resting | own if action.verb == "eval" else resting - own
         return parameters <= resting
+
+    def is_updated(self, target: Tensor, node: ast.AST) -> bool:
+        """Whether the difference goes into the value that it was taken from, `v = v + (x - v) / tau`: a state, and no target."""
+        statement = statement_around(node, self.path.frame)
+        places = (
+            statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+        )
+        return any(place is not None and ast.unparse(place) == target.label for place in places)
 
     def is_bootstrapped(self, tensor: Tensor) -> bool:
         """Whether a value is the sum of data and of a prediction that is scaled by a number or by data."""

@@ -56,6 +56,7 @@ class Path(Protocol):
     kept_alive: list[Any]
     truncated: bool
     is_abridged: bool
+    left_after_one: bool
     objects_passed_at: int
     stored_somewhere: set[Any]
     gradient_ticks: dict[Tensor, int]

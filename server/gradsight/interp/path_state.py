@@ -281,8 +281,8 @@ class PathState:
         self.waiting: set[Arm] = set()
         """Branches not taken in loops that were left before their end, and that may be taken in a later round."""
         self.is_abridged = False  # Whether a loop was left before its last round, or passed over some.
-        self.truncated: bool = False
-        """A loop over distinct tensors or modules was left before all of them had their round."""
+        self.truncated = False  # A loop over distinct tensors or modules was left before all had theirs.
+        self.left_after_one = False  # A loop with more rounds than one was left after its first.
         self.objects_passed_at = -1
         """When a loop over modules was last left before its end: what it does to the others is not known."""
         self.named_methods: list[Any] = []

@@ -39,6 +39,7 @@ from gradsight.interp.paths.entry_kinds import (
     with_inner_classes,
 )
 from gradsight.interp.paths.grad_guards import called_without_grad
+from gradsight.interp.paths.idle_functions import is_idle
 from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
@@ -373,11 +374,13 @@ class Explorer:
         if node in self.executed:
             return False
         reasons = self.calls.reasons_for(node)
-        wanted = bool(reasons & {TRAIN, REGISTER} if context == "function" else reasons)
-        if wanted or (context != "function" and self.writes_somewhere):
+        if context == "function":
+            wanted = not reasons.isdisjoint({TRAIN, REGISTER})
+        else:
+            wanted = bool(reasons or self.writes_somewhere) and not is_idle(node, self.calls)
+        if wanted:
             self.wanted[node] = self.shared > 0
-            return self.shared > 0
-        return False
+        return wanted and self.shared > 0
 
     @cached_property
     def giving(self) -> Giving:
