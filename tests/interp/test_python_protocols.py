@@ -148,3 +148,17 @@ def test_what_a_protocol_does_not_reach_is_not_written(text: str) -> None:
     program = f"{HEAD}y = w.exp()\n{text}y.sum().backward()\n"
     exec(program, {})
     assert not loud(program)
+
+
+def test_a_decorator_that_sets_the_mode_restores_what_it_finds() -> None:
+    text = HEAD + (
+        "@torch.set_grad_enabled(False)\ndef half(t):\n    return t / 2\n"
+        "with torch.no_grad():\n    half(w)\n    y = w.exp()\n    y += 1\n"
+        "z = w * 2\nhalf(z)\nz.sum().backward()\n"
+    )
+    exec(text, {})
+    assert not loud(text)
+    after = text.replace("    y += 1\n", "").replace("z = w * 2", "z = w.exp()\nhalf(w)\nz += 1")
+    with pytest.raises(RuntimeError, match="inplace"):
+        exec(after, {})
+    assert loud(after) == {"GS101"}

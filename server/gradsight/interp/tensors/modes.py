@@ -97,9 +97,11 @@ class Modes(Modules):
         return restore
 
     def undo_mode_call(self, mode: GradMode) -> None:
-        """`set_grad_enabled(...)` used as a decorator: the call itself changes nothing."""
+        """`set_grad_enabled(...)` used as a decorator: the call itself changes nothing, and each call of the function restores what it finds."""
         if mode.before is not None:
             self.path.grad_mode, self.path.mode_site = mode.before
+            self.mode_entered(mode)
+            mode.before = None
 
     def mode_entered(self, mode: GradMode) -> None:
         """Hook: a mode set by a call is used as a context after all."""
