@@ -73,6 +73,8 @@ class ModuleAliases:
                         value, (ast.Name, ast.Attribute)
                     ):
                         self.note(target, value, how, fact.statement)
+                    elif isinstance(value, ast.Call) and not is_shallow_copy(value):
+                        self.note_copy([target])
             return
         if isinstance(origin, ast.Call):
             if not is_shallow_copy(origin):

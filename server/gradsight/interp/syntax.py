@@ -411,6 +411,20 @@ def speaks_of_layers(node: ast.AST) -> bool:
     )
 
 
+def names_called(function: ast.AST) -> set[str]:
+    """The names that a function calls: `operator(x)`; a tensor cannot be called."""
+    calls = (part for part in ast.walk(function) if isinstance(part, ast.Call))
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+
+
+def is_declared_otherwise(parameter: ast.arg) -> bool:
+    """Whether a declaration names a class of another library: `operator: projectors.Operator`."""
+    declared = parameter.annotation
+    if not isinstance(declared, ast.Attribute) or "Tensor" in declared.attr:
+        return False
+    return not ast.unparse(declared).startswith(("torch.", "typing.", "np.", "numpy."))
+
+
 def names_computed_with(function: ast.AST) -> frozenset[str]:
     """The names that a text uses as tensors: in arithmetic, by a method or an item, as arguments of torch's functions."""
     found: frozenset[str] = remembered(function, "names computed with", _names_computed_with)
@@ -547,3 +561,18 @@ def spoken_operator(node: ast.AST) -> str:
         return "+"
     named = node.func if isinstance(node, ast.Call) else node
     return named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
+
+
+def freezes_some(node: ast.If) -> bool:
+    """Whether an `if` does nothing but freeze what a loop comes by: `if "bias" in name: p.requires_grad = False`.
+
+    Such a condition is there to tell some parameters from others.
+    """
+    return not node.orelse and any(
+        isinstance(one, ast.Assign)
+        and isinstance(one.targets[0], ast.Attribute)
+        and one.targets[0].attr == "requires_grad"
+        and isinstance(one.value, ast.Constant)
+        and one.value.value is False
+        for one in node.body
+    )

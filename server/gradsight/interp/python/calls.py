@@ -13,9 +13,10 @@ from typing import Any
 from gradsight.interp.library_places import DRIVER, note_answer
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.activations import Activations
-from gradsight.interp.python.class_making import ClassMaking
+from gradsight.interp.python.class_making import made_class
 from gradsight.interp.python.definitions import nonlocal_names, yields
 from gradsight.interp.python.expected_errors import catches_at_yield
+from gradsight.interp.python.expressions import Expressions
 from gradsight.interp.python.generators import generator_run
 from gradsight.interp.python.open_keywords import OpenKeywords
 from gradsight.interp.python.statements import Returned
@@ -25,6 +26,7 @@ from gradsight.model.plain_classes import is_plain_class
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import ArgumentsBound, CallReturned
 from gradsight.model.unfinished import leave_unfinished
+from gradsight.model.unseen_holders import holds_nothing, may_be_held, may_require_grad
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -53,7 +55,7 @@ DEEPEST = 40
 CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "collections.UserDict"}
 
 
-class Calls(ClassMaking):
+class Calls(Expressions):
     """Calling functions, making classes and instances."""
 
     def __init__(self, path: PathState) -> None:
@@ -195,6 +197,8 @@ class Calls(ClassMaking):
         if refusal := self.activations.refusal(function, args, kwargs, frame, node):
             return self.left_out(refusal, args, node)
         syntax, repeats = function.node, self.activations.repeats
+        if function.is_wrapped_unseen:
+            may_be_held([*args, *kwargs.values()])
         names = self.bind_arguments(function, args, kwargs)
         callee = Frame(
             function.name,
@@ -343,22 +347,15 @@ class Calls(ClassMaking):
                 return function
             if self.nn.mode_of(value) is not None or self.wraps_functions(value):
                 return self.wrapped_in(value, function, self.path.site(decorator))
-            if isinstance(value, (External, Opaque)) and not isinstance(value, Instance):
-                if self.transparent_decorator(path):
-                    return function
             if isinstance(value, Bound) and value.name in ("setter", "deleter", "getter", "register"):
                 if isinstance(value.receiver, Function):
                     return self.call(value, [function], {}, decorator)
                 return value.receiver
             if isinstance(value, (Function, Method, Instance, ClassValue, Partial)):
                 return self.call(value, [function], {}, decorator)
-            if isinstance(value, (Unknown, External, Opaque)):
-                return function
+            if may_require_grad(value):
+                function.is_wrapped_unseen = not holds_nothing(path)
         return function
-
-    def transparent_decorator(self, path: str) -> bool:
-        """Decorators that leave the function's meaning as it is."""
-        return True
 
     def decorate_class(self, decorator: ast.expr, value: Value) -> Value:
         decorated = self.evaluate(decorator)
@@ -375,6 +372,9 @@ class Calls(ClassMaking):
         return value
 
     # -- classes -----------------------------------------------------------------------------------------------------
+
+    def make_class(self, node: ast.ClassDef, bases: list[Value]) -> ClassValue:
+        return made_class(self, node, bases)
 
     def instantiate(
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: ast.AST

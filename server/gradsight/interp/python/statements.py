@@ -12,8 +12,8 @@ from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.assignment import Assignment
 from gradsight.interp.python.expected_errors import end_if_none, expects_error, waits_for_error
 from gradsight.interp.python.generators import NO_EXCEPTIONS, Returned, delegated, suspended, yields_in
-from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun, leaves_block
-from gradsight.interp.syntax import refuses_without
+from gradsight.interp.python.loop_sampling import is_taken_first
+from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import RaisedObject
 from gradsight.model.tensors import Tensor
@@ -328,7 +328,7 @@ class Statements(Assignment):
             if self.path.frame.loops:
                 self.loops.arm_chosen(node, known)
             return known
-        default = bool(node.orelse) or not leaves_block(node.body) or refuses_without(node, self.path.frame)
+        default = is_taken_first(node, self.path.frame)
         self.show_names(node)
         choice = self.path.decide(condition, node, default)
         self.path.arms.add((node, choice))

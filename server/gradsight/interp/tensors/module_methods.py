@@ -232,7 +232,7 @@ class ModuleMethods(ModuleRegistry):
     def switching_call(self, module: Module, node: Syntax) -> Site:
         """Where a module was told to switch: a method of its own named `train` only passes it on to nn.Module."""
         frame = self.path.frame
-        inside = frame.receiver is module and frame.name == "train"
+        inside = frame.receiver is module and frame.name == "train" and frame.owner is not None
         return frame.call_site if inside and frame.call_site is not None else self.path.site(node)
 
     def module_eval(self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
