@@ -190,7 +190,11 @@ class EvidenceLibraries(Transforms):
                 return self.number_of(receiver, node)
             if name == "detach" and type(receiver) is Unknown and not (receiver.plain or receiver.hint):
                 return self.detached(receiver, node)
-        if name == "backward" and receiver.tensor is None and self.differentiates(receiver, args, kwargs, node):
+        if (
+            name == "backward"
+            and receiver.tensor is None
+            and self.differentiates(receiver, args, kwargs, node)
+        ):
             return None
         result = super().unknown_method(receiver, name, args, kwargs, node)
         if type(result) is Unknown and not result.given:

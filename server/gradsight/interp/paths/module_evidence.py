@@ -240,8 +240,7 @@ class EvidenceModules(Checkpoints):
             # What the code computes here of values with a history is not recorded.
             result.plain = True
         elif suggests("holder of data", callee) or (
-            is_function_name(callee.rpartition(".")[2])
-            and self.entry.are_all_plain(all_given(args, kwargs))
+            is_function_name(callee.rpartition(".")[2]) and self.entry.are_all_plain(all_given(args, kwargs))
         ):
             result.plain = True
         given = [*args, *kwargs.values()]

@@ -11,8 +11,7 @@ from typing import Any
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.assignment import Assignment
 from gradsight.interp.python.expected_errors import end_if_none, expects_error, waits_for_error
-from gradsight.interp.python.loop_sampling import is_taken_first
-from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun
+from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun, is_taken_first
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import RaisedObject
