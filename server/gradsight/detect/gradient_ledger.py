@@ -183,7 +183,7 @@ class GradientLedger:
             record = self.record_of(fact.tensor)
             record.state = self.effect_of_assignment(fact.value)
             record.site = self.path.site(fact.node)
-            if record.state == "dropped":
+            if record.state in ("dropped", "zeroed"):
                 record.read, record.scaled_at = False, None
 
     def effect_of_assignment(self, value: Any) -> str:

@@ -248,8 +248,8 @@ class ReadsAfterWrite:
                 storage = tensor.storage
                 if storage.stores is None or not storage.writes or tensor.grad_of is not None:
                     continue
-                if is_stand_in(tensor.root()):
-                    # It stands for all parameters of a module, and each entry is another of them.
+                if is_stand_in(tensor.root()) or is_some_part(tensor):
+                    # It stands for all parameters of a module, and each entry is another of them; or each is another part.
                     continue
                 key = (storage, repr(tensor.region))
                 if key not in seen:
@@ -313,6 +313,7 @@ class ReadsAfterWrite:
             or len(stores) != len(same)
             or tensor.grad_of is not None
             or is_stand_in(tensor.root())
+            or is_some_part(tensor)
         ):
             return
         own, newest = stores[same.index(index % len(owner.items))], stores[-1]
@@ -325,6 +326,9 @@ class ReadsAfterWrite:
             self.entries_are_one(tensor, writes[0], own[2], node)
 
     def entries_are_one(self, tensor: Tensor, write: Any, stored: Site, node: ast.AST) -> None:
+        written = write.site.node
+        if settles(written if isinstance(written, ast.stmt) else statement_around(written, write.site.frame)):
+            return
         # What a generator yields again and again is to be copied in the generator.
         function = write.site.frame.function
         if function is not None and function.yields and function is not stored.frame.function:
@@ -352,6 +356,25 @@ class ReadsAfterWrite:
             alias=tensor.label,
             written=self.path.text_of_target(write.site),
         )
+
+
+def is_some_part(view: Tensor) -> bool:
+    """Whether a view shows a part whose place is not known, as `rows[i]` does: the next one may be another part."""
+    made = view.site.node
+    if view.base is None or view.region is not None or not isinstance(made, ast.Subscript):
+        return False
+    return any(isinstance(part, (ast.Name, ast.Call, ast.Attribute)) for part in ast.walk(made.slice))
+
+
+def settles(written: ast.AST | None) -> bool:
+    """Whether a write sets a constant where the tensor has one value, `x[x == 0] = nan`: done again it changes nothing."""
+    if not isinstance(written, ast.Assign) or len(written.targets) != 1:
+        return False
+    target = written.targets[0]
+    if not isinstance(target, ast.Subscript) or not isinstance(target.slice, ast.Compare):
+        return False
+    is_its_own = ast.unparse(target.slice.left) == ast.unparse(target.value)
+    return is_its_own and isinstance(written.value, (ast.Constant, ast.Attribute, ast.UnaryOp))
 
 
 def is_same_part(write: Write, view: Tensor) -> bool:

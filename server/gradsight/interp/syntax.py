@@ -411,6 +411,20 @@ def speaks_of_layers(node: ast.AST) -> bool:
     )
 
 
+def names_called(function: ast.AST) -> set[str]:
+    """The names that a function calls: `operator(x)`; a tensor cannot be called."""
+    calls = (part for part in ast.walk(function) if isinstance(part, ast.Call))
+    return {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+
+
+def is_declared_otherwise(parameter: ast.arg) -> bool:
+    """Whether a declaration names a class of another library: `operator: projectors.Operator`."""
+    declared = parameter.annotation
+    if not isinstance(declared, ast.Attribute) or "Tensor" in declared.attr:
+        return False
+    return not ast.unparse(declared).startswith(("torch.", "typing.", "np.", "numpy."))
+
+
 def names_computed_with(function: ast.AST) -> frozenset[str]:
     """The names that a text uses as tensors: in arithmetic, by a method or an item, as arguments of torch's functions."""
     found: frozenset[str] = remembered(function, "names computed with", _names_computed_with)

@@ -11,22 +11,24 @@ TORCH, BACKWARD = b"torch", b".backward("
 IMPORT = re.compile(rb"^[ \t]*\"?(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 """Also in the cells of a notebook, whose lines are strings."""
 SHIPPED = Path(__file__).parents[1] / "models"
+OTHER_FRAMEWORKS = frozenset({"chainer", "flax", "jax", "keras", "mindspore", "mlx", "mxnet", "oneflow", "paddle", "tensorflow", "tinygrad", "warp"})  # fmt: skip
+"""Libraries with tensors, modules and a backward of their own: a text that imports one and never says torch is about those."""
 
 
 def is_about_torch(text: str, models: str = "") -> bool:
     """`models`: the folder of the user's own models of libraries."""
-    return (
-        "torch" in text
-        or ".backward(" in text
-        or is_about_torch_in_bytes(text.encode(errors="replace"), models)
-    )
+    return "torch" in text or is_about_torch_in_bytes(text.encode(errors="replace"), models)
 
 
 def is_about_torch_in_bytes(data: bytes, models: str = "") -> bool:
-    if TORCH in data or BACKWARD in data:
+    if TORCH in data:
         return True
-    names = _shipped() | (_listed(models) if models else frozenset())
-    return any(found.group(1).decode() in names for found in IMPORT.finditer(data))
+    imported = {found.group(1).decode() for found in IMPORT.finditer(data)}
+    if imported & OTHER_FRAMEWORKS:
+        return False
+    return BACKWARD in data or not imported.isdisjoint(
+        _shipped() | (_listed(models) if models else frozenset())
+    )
 
 
 @cache

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from gradsight.interp.libraries.distributions import Distributions
 from gradsight.interp.path_state import RaisedError
-from gradsight.interp.syntax import computes_only, last_return, named_last, names_computed_with
+from gradsight.interp.syntax import (
+    computes_only,
+    is_declared_otherwise,
+    last_return,
+    named_last,
+    names_called,
+    names_computed_with,
+)
 from gradsight.model.library_objects import FunctionContext
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import IGNORANT, Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
@@ -278,13 +285,15 @@ def without_guesses(
     has_setup: bool,
 ) -> dict[str, tuple[Value, Site]]:
     """What is kept on ctx, but for arguments that nothing shows to be tensors: `ctx.group = group`."""
-    names = [one.arg for one in [*forward.node.args.posonlyargs, *forward.node.args.args]]
+    parameters = [*forward.node.args.posonlyargs, *forward.node.args.args]
+    names = [one.arg for one in parameters]
     given = names if has_setup else names[1:]
     computed = names_computed_with(forward.node)
+    others = names_called(forward.node) | {one.arg for one in parameters if is_declared_otherwise(one)}
     guessed = {
         arg.storage
         for name, arg, is_unsure in zip(given, args, unsure)
-        if is_unsure and isinstance(arg, Tensor) and name not in computed
+        if isinstance(arg, Tensor) and (name in others or (is_unsure and name not in computed))
     }
     if not guessed:
         return kept

@@ -72,6 +72,13 @@ def unknown_argument(
     return value
 
 
+def rest_of_arguments(
+    machine: Machine, outer: Frame, function: Function, context: str
+) -> tuple[list[Value], dict[str, Value]]:
+    """What goes into `*args`, and what may be passed by name alone."""
+    return further_arguments(function.node), optional_by_name(machine, outer, function, context)
+
+
 def optional_by_name(machine: Machine, outer: Frame, function: Function, context: str) -> dict[str, Value]:
     """What may be passed by name alone and is None otherwise: given on one path, left out on another."""
     defaults = function.keyword_defaults

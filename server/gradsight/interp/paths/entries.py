@@ -15,12 +15,7 @@ from typing import Any
 
 from gradsight.interp.memory import Memory, Record, binders_of, only_defines, rests_on, steady
 from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
-from gradsight.interp.paths.arguments import (
-    further_arguments,
-    given_to_constructor,
-    optional_by_name,
-    unknown_argument,
-)
+from gradsight.interp.paths.arguments import given_to_constructor, rest_of_arguments, unknown_argument
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.assumed_backward import differentiate, still_read
 from gradsight.interp.paths.call_graph import (
@@ -44,6 +39,7 @@ from gradsight.interp.paths.entry_kinds import (
     with_inner_classes,
 )
 from gradsight.interp.paths.grad_guards import called_without_grad
+from gradsight.interp.paths.idle_functions import is_idle
 from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
@@ -103,7 +99,7 @@ class Explorer:
         self.wanted: dict[ast.AST, bool] = {}
         """Functions worth executing by themselves, and whether there was work left for it."""
         self.over: list[Machine] = []
-        """Paths that were executed, but for those of the script, whose names are kept: what they made may not be mixed up."""
+        """Paths of the entry that is explored, but for those of the script, whose names are kept: what they made may not be mixed up."""
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
@@ -364,6 +360,9 @@ class Explorer:
             record.executed -= training_around([one for one in left if one[0] in self.alive])
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
+        for machine in self.over:
+            machine.dissolve()
+        self.over.clear()
 
     def path_ended(self, machine: Machine) -> None:
         """Hook: a path was executed."""
@@ -375,11 +374,13 @@ class Explorer:
         if node in self.executed:
             return False
         reasons = self.calls.reasons_for(node)
-        wanted = bool(reasons & {TRAIN, REGISTER} if context == "function" else reasons)
-        if wanted or (context != "function" and self.writes_somewhere):
+        if context == "function":
+            wanted = not reasons.isdisjoint({TRAIN, REGISTER})
+        else:
+            wanted = bool(reasons or self.writes_somewhere) and not is_idle(node, self.calls)
+        if wanted:
             self.wanted[node] = self.shared > 0
-            return self.shared > 0
-        return False
+        return wanted and self.shared > 0
 
     @cached_property
     def giving(self) -> Giving:
@@ -564,8 +565,8 @@ class Explorer:
                     context,
                 )
             )
-        args += further_arguments(defined.node)
-        named = optional_by_name(machine, self.outer_frame(machine, defined.unit), defined, context)
+        rest, named = rest_of_arguments(machine, self.outer_frame(machine, defined.unit), defined, context)
+        args += rest
         # What happened to the object before is of an earlier moment than the first thing that the call does.
         machine.tick = started = machine.tick + 1
         machine.language.watched = defined.node
@@ -594,7 +595,4 @@ class Explorer:
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:
     """The records of all entries of a module; `memory` is what is kept for the next time."""
     explorer = Explorer(program, source.path, memory, units)
-    records = explorer.run()
-    for machine in explorer.over:
-        machine.dissolve()
-    return records
+    return explorer.run()

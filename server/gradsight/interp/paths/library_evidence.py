@@ -214,12 +214,12 @@ class EvidenceLibraries(Transforms):
                 result.graph.holds = "always"
         elif type(result) is Unknown and result is not receiver:
             if name in DESCRIBING:
-                result.graph, result.carries = None, False
+                result.graph, result.carries, result.plain = None, False, False
             elif name in OF_ARRAYS and not result.hint:
                 result.hint = "array"
         if type(result) is Unknown and result is not receiver and result.graph is None and not result.cuts:
             key = key_of(getattr(getattr(node, "func", None), "value", None))
-            if receiver.plain or (key and is_source_name(key)):
+            if name not in DESCRIBING and (receiver.plain or (key and is_source_name(key))):
                 result.plain = not result.hint
         return result
 

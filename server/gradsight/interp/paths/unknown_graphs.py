@@ -307,7 +307,7 @@ class UnknownGraphsObjects(Builtins):
                 return self.autograd.tensor_attribute(tensor, name, node)
         found = super().unknown_attribute(owner, name, node)
         if type(found) is Unknown and name in DESCRIBING:
-            found.graph, found.carries = None, False
+            found.graph, found.carries, found.plain = None, False, False
         elif type(found) is Unknown and found.graph is not None and suggests("places", name):
             # Places are whole numbers, which carry no graph: `pooled.edge_index`.
             found.graph, found.plain = None, True

@@ -191,6 +191,7 @@ class LoopSampling(LoopsFloor):
 
     def cut_off(self, run: LoopRun) -> None:
         """The loop is left, and goes on in the program."""
+        self.path.is_abridged = True
         self.path.waiting |= self.passed_by(run)
         end = self.end_of(run)
         if end is not None and end > run.number:
@@ -203,6 +204,7 @@ class LoopSampling(LoopsFloor):
 
     def skip(self, run: LoopRun, rounds: int) -> None:
         """Some rounds are not executed: numbers move on in a straight line, lists grow, the rest stays as it is."""
+        self.path.is_abridged = True
         last = run.number - 1
         run.skips = True
         for (_, name), (holder, trail, counting) in run.counted.items():

@@ -97,6 +97,7 @@ class Loops(LoopSampling):
                         foreseeing = False
                         end = number + (0 if has_one_round else self.later_rounds(run))
                     if number >= end and not self.has_just_trained(run):
+                        self.path.left_after_one = self.path.left_after_one or run.number == 1
                         self.cut_off(run)
                         if holds_objects(item):
                             self.leave_unfilled(node)

@@ -9,11 +9,13 @@ from itertools import islice
 from gradsight.interp.python.containers import known_slice
 from gradsight.interp.python.contexts import GUARD
 from gradsight.interp.python.function_objects import FunctionObjects
+from gradsight.interp.python.generators import generator_method
 from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.library_objects import Distribution
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import NO_CUTS, Cut, Tensor
 from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
+from gradsight.model.unseen_holders import may_be_held, may_require_grad
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -246,6 +248,8 @@ class Objects(FunctionObjects):
             return self.nn.layer_item(owner, index)
         if isinstance(owner, Instance):
             return self.instance_item(owner, index, node)
+        if may_require_grad(owner):
+            may_be_held([index])
         if isinstance(owner, Unknown):
             return self.unknown_item(owner, index, node)
         if isinstance(owner, (str, bytes, range)):
@@ -345,7 +349,8 @@ class Objects(FunctionObjects):
         elif isinstance(owner, Mapping):
             self.store_key(owner, index, value)
         elif isinstance(owner, Array):
-            self.autograd.write_array(owner, node, "item assignment")
+            is_whole = isinstance(index, Slice) and index.start is index.stop is index.step is None
+            self.autograd.write_array(owner, node, "item assignment", [value] if is_whole else None)
         elif isinstance(owner, Layer):
             key = str(index) if isinstance(index, (int, str)) else f"<{id(value)}>"
             self.nn.set_module_attribute(owner, key, value, node)
@@ -422,9 +427,7 @@ class Objects(FunctionObjects):
                 return receiver
             return Number(cuts_of(receiver))
         if isinstance(receiver, Stream):
-            if name in ("__next__", "send"):
-                return next(receiver.iterator, Unknown("end of an iterator"))
-            return None
+            return generator_method(receiver, name, args)
         if isinstance(receiver, (Partial, Function, Method)):
             target = receiver.function if isinstance(receiver, Method) else receiver
             return self.function_method(target, name, args, kwargs, node)

@@ -54,6 +54,7 @@ from gradsight.model.trace import (
     ResultsMade,
     Used,
 )
+from gradsight.model.unseen_holders import may_require_grad
 from gradsight.model.values import (
     AbsentGrad,
     Array,
@@ -66,6 +67,10 @@ from gradsight.model.values import (
     tensors_in,
 )
 from gradsight.ops.fact import Case, Output, Save
+
+OF_PLACES = frozenset({"index", "indices", "repeats"})
+"""Arguments of any operator, and below of one, that take whole numbers and flags alone: no graph goes through them."""
+OF_WHOLE_NUMBERS = frozenset({("bincount", "input"), ("bincount", "self"), ("one_hot", "tensor")})
 
 
 class Recorder(AutogradFloor):
@@ -88,7 +93,8 @@ class Recorder(AutogradFloor):
         is_open = ignorant and any(brings_graph(value) for value in bound.values())
         flags: dict[str, RequiresGrad] = {}
         for name, tensor in operands:
-            flag = tensor.needs_grad() if tensor.dtype not in INTEGRAL else False
+            is_whole = tensor.dtype in INTEGRAL or name in OF_PLACES or (op, name) in OF_WHOLE_NUMBERS
+            flag = False if is_whole else tensor.needs_grad()
             known = flags.get(name, False)
             flags[name] = any_requires_grad([known, flag]) if known is not False else flag
         wants: RequiresGrad = any_requires_grad([*flags.values(), *([IGNORANT] if ignorant else [])])
@@ -498,7 +504,7 @@ class Recorder(AutogradFloor):
             if save.needs:
                 needed = any_requires_grad([flags.get(name.partition(":")[0], False) for name in save.needs])
                 if needed is False:
-                    if not any(isinstance(bound.get(name.partition(":")[0]), Unknown) for name in save.needs):
+                    if not any(may_require_grad(bound.get(name.partition(":")[0])) for name in save.needs):
                         continue
                     sure = False
                 elif (isinstance(needed, Maybe) and needed.weak) or any(":" in name for name in save.needs):

@@ -43,7 +43,7 @@ LENIENT = ("allow_unused", "materialize_grads")
 
 WALKED_PER_STEP = 8
 """How many nodes of a graph cost a backward as much as one syntax node."""
-MOST_WALKED_AGAIN = 100_000
+MOST_WALKED_AGAIN = 30_000
 """So many nodes the backwards of a path go through; after that, only through those that no backward has gone through."""
 
 

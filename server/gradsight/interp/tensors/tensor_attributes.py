@@ -42,6 +42,9 @@ class TensorAttributes(BackwardEngine):
             return self.read_grad(tensor, node)
         if name == "requires_grad":
             flag = tensor.needs_grad()
+            if flag is False and tensor.source is not None and not tensor.snapshot:
+                # Inside the forward of a Function nothing is recorded, and an input still tells what it is outside.
+                flag = tensor.source.needs_grad()
             return flag if isinstance(flag, bool) else Unknown("whether it requires grad", "bool")
         if name == "is_leaf":
             return (
