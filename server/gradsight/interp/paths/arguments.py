@@ -72,6 +72,25 @@ def unknown_argument(
     return value
 
 
+def rest_of_arguments(
+    machine: Machine, outer: Frame, function: Function, context: str
+) -> tuple[list[Value], dict[str, Value]]:
+    """What goes into `*args`, and what may be passed by name alone."""
+    return further_arguments(function.node), optional_by_name(machine, outer, function, context)
+
+
+def optional_by_name(machine: Machine, outer: Frame, function: Function, context: str) -> dict[str, Value]:
+    """What may be passed by name alone and is None otherwise: given on one path, left out on another."""
+    defaults = function.keyword_defaults
+    names = [one for one in function.node.args.kwonlyargs if defaults.get(one.arg, 0) is None]
+    machine.has_optional_arguments = machine.has_optional_arguments or bool(names)
+    return {
+        one.arg: unknown_argument(machine, outer, function, one, None, context)
+        for one in names
+        if not machine.leaves_out_optional
+    }
+
+
 def fitting_object(machine: Machine, outer: Frame, function: Function, parameter: ast.arg) -> Value:
     """An object of the one class that has what the function asks of an argument; None where there is no such class."""
     cls = class_asked_for(machine, outer, function, parameter.arg)
