@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from textwrap import dedent
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from gradsight.detect.failed_backwards import is_start_of_sum
 from gradsight.model.relevance import is_about_torch
 from tests.interp.checking import check
 from tests.interp.running import refused, safe
@@ -245,6 +251,40 @@ def test_a_state_that_gets_its_graph_in_the_second_round() -> None:
                     loss.backward()
                     opt.step()
     """)
+
+
+SUM = """
+    def error(forwarders, target):
+        total = torch.tensor(0.0)
+        for forwarder in forwarders:
+            {0}
+        return total
+    def update(optim, target: torch.Tensor, forwarders=()):
+        optim.zero_grad()
+        loss = error(forwarders, target)
+        loss.backward(){1}
+        optim.step()
+"""
+
+
+def test_a_sum_over_parts_that_are_not_known_may_have_a_graph() -> None:
+    added, printed = (
+        SUM.format(line, "") for line in ("total += forwarder(target).mean()", "print(forwarder)")
+    )
+    check(added)
+    assert is_start_of_sum(made_in(added, "total"))
+    assert not is_start_of_sum(made_in(added, "loss"))
+    assert not is_start_of_sum(made_in(printed, "total"))
+
+
+def made_in(program: str, label: str) -> Any:
+    """A tensor that the first function of a program has made under a name."""
+    function = SimpleNamespace(node=ast.parse(dedent(program)).body[0])
+    return SimpleNamespace(label=label, site=SimpleNamespace(frame=SimpleNamespace(function=function)))
+
+
+def test_a_constant_to_which_nothing_is_added_is_told() -> None:
+    check(SUM.format("print(forwarder)", "  # GS205"))
 
 
 def test_a_loss_of_data_alone_is_still_refused() -> None:
