@@ -298,6 +298,52 @@ def test_a_loss_of_data_alone_is_still_refused() -> None:
     )
 
 
+NORMALISED = """
+    class {0}(nn.Module):
+        def __init__(self, {1}):
+            super().__init__()
+            self.projection = nn.Linear({1}.seq_len, {1}.pred_len)
+        def forecast(self, x_enc):
+            means = x_enc.mean(1, keepdim=True).detach()
+            x_enc = x_enc - means
+            stdev = torch.sqrt(torch.var(x_enc, dim=1, keepdim=True, unbiased=False) + 1e-5)
+            x_enc /= stdev{2}
+            return self.projection(x_enc) * stdev + means
+        def forward(self, x_enc, x_mark_enc):
+            return self.forecast(x_enc)
+"""
+
+
+def test_what_a_whole_model_is_applied_to_is_data() -> None:
+    check(NORMALISED.format("Model", "configs", ""))
+
+
+def test_what_a_part_of_a_model_is_applied_to_may_carry_a_graph() -> None:
+    check(NORMALISED.format("Block", "configs", "  # GS101"))
+    check(NORMALISED.format("Model", "size", "  # GS101"))
+    around = """
+    class Pair(nn.Module):
+        def __init__(self, configs):
+            super().__init__()
+            self.first, self.second = Model(configs), Model(configs)
+    """
+    check(NORMALISED.format("Model", "configs", "  # GS101") + around)
+
+
+def test_a_write_in_a_whole_model_to_what_its_layers_made_is_told() -> None:
+    check("""
+        class Model(nn.Module):
+            def __init__(self, configs):
+                super().__init__()
+                self.inner, self.outer = nn.Linear(4, 4), nn.Linear(4, 4)
+            def forward(self, x):
+                hidden = self.inner(x)
+                made = self.outer(hidden)
+                hidden += 1  # GS101
+                return made
+    """)
+
+
 def test_a_text_of_another_framework_is_not_about_torch() -> None:
     tape = (
         "import warp as wp\nimport gymnasium\nwith wp.Tape() as tape:\n    loss = f()\ntape.backward(loss)\n"
