@@ -157,7 +157,7 @@ def examine(text: str, path: str, tally: HoverTally, prefix: str) -> None:
 
 
 def operator_calls(usual: bool = False) -> Iterator[tuple[OpFact, int, str, tuple[str, ...]]]:
-    """For each case that plain arguments can meet: the call, and the arguments that are no tensors in it.
+    """For each case that plain arguments can meet: the call, and the arguments that are no tensors in it or left out.
 
     With `usual`, arguments that no condition speaks of are such that torch runs most of the calls.
     """
@@ -180,7 +180,8 @@ def operator_calls(usual: bool = False) -> Iterator[tuple[OpFact, int, str, tupl
             if given is None or first_case(fact, given) != number:
                 continue
             plain = tuple(key for key, value in given.items() if value[0] != "tensor")
-            yield fact, number, spelled(fact, given), plain
+            left_out = tuple(name for name in fact.defaults if name not in given)
+            yield fact, number, spelled(fact, given), (*plain, *left_out)
 
 
 def arguments_for(fact: OpFact, case: Case, usual: bool = False) -> Given | None:

@@ -192,7 +192,10 @@ def compare_calls(cards: Iterable[Card], seen: dict[Span, list[ObservedCall]]) -
         fact = table.find(known[0].fact) if len(known) == 1 and known[0].cases else None
         if fact is None or known[0].is_cast:
             continue
-        cases = [of_call(fact.cases[number], known[0].numbers, known[0].copied) for number in known[0].cases]
+        card = known[0]
+        cases = [
+            of_call(fact.cases[number], card.numbers, card.copied, card.is_recorded) for number in card.cases
+        ]
         for call in seen.get(place, ()):
             arguments = bound(fact, call)
             if arguments is None:

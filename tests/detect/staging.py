@@ -41,7 +41,7 @@ class Stage:
         self.grad_mode, self.mode_site = True, None
         self.ended_early = self.gradients_unknown = self.gradients_hooked = self.graph_escaped = (
             self.truncated
-        ) = self.left_after_one = False
+        ) = self.is_abridged = self.left_after_one = False
         self.ended_at: Site | None = None
         self.objects_passed_at = -1
         self.unheard = self.assuming = self.has_receiver = False

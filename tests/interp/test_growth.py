@@ -292,6 +292,51 @@ def test_recursion_in_a_loop_over_unknown_values_does_not_double(monkeypatch: py
     assert steps_for(monkeypatch, HEAD + LOOKING) < 12 * steps_for(monkeypatch, HEAD + plain)
 
 
+def called_twice(depth: int) -> str:
+    functions = "def f0(x):\n    return x.exp()\n" + "".join(
+        f"def f{n}(x):\n    return f{n - 1}(x) + f{n - 1}(x)\n" for n in range(1, depth)
+    )
+    return f"{HEAD}{functions}{LEAF}f{depth - 1}(w).sum().backward()\n"
+
+
+def made_twice(depth: int) -> str:
+    makers = "f = lambda x: x.exp()\n" + "f = (lambda g: lambda x: g(x) + g(x))(f)\n" * depth
+    return f"{HEAD}{LEAF}{makers}f(w).sum().backward()\n"
+
+
+@pytest.mark.parametrize("written", [called_twice, made_twice])
+def test_the_same_calls_in_the_same_calls_do_not_double(
+    written: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A chain of ten functions, of which each calls the next one twice, is 1,023 calls; one of twenty a million."""
+    cost = [steps_for(monkeypatch, written(depth)) for depth in (9, 18, 36)]
+    assert cost[1] < 2.3 * cost[0]
+    assert cost[2] < 2.3 * cost[1]
+    assert "GS101" in codes(written(18) + HAZARD)
+
+
+def test_what_is_called_twice_is_followed_twice() -> None:
+    """The second pass through the same functions, and one in each epoch, are not the first one."""
+    passes = """
+def attend(x):
+    return x.exp()
+
+def block(x):
+    return attend(x) + attend(x)
+
+def model(x):
+    return block(x) + block(x)
+
+for epoch in range(4):
+    first = model(w)
+    second = model(w)
+    third = attend(w)
+    third += 1
+    (first + second + third).sum().backward()
+"""
+    assert "GS101" in codes(HEAD + LEAF + passes)
+
+
 def test_an_attribute_hook_that_asks_itself_is_followed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     once = ASKING.replace("self.__dict__.get", "{}.get")
     assert steps_for(monkeypatch, HEAD + ASKING) < 12 * steps_for(monkeypatch, HEAD + once)

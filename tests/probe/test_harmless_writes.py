@@ -16,6 +16,10 @@ HARMLESS = {
     "a quotient by one": "y = w.sigmoid()\ny.data.div_(1.0)\ny.data.sub_(0)\ny.data.pow_(1)\n",
     "a limit that nothing passes": "y = w.exp()\ny.data.clamp_(min=0)\n",
     "its own values": "y = w.exp()\ny.data.copy_(y.data.clone())\n",
+    "an array that is changed by nothing": "y = w.exp()\na = y.detach().numpy()\na += 0\na *= 1\n",
+    "an array that is limited where nothing is": (
+        "import numpy\ny = w.exp()\na = y.detach().numpy()\nnumpy.clip(a, 0, 1e9, out=a)\n"
+    ),
     "only the sign of a leaf counts": "y = w.abs()\nw.data.mul_(2)\n",
     "no gradient that is not zero comes to it": "y = w.exp()\nz = torch.relu(-y) + w\ny.data.mul_(2)\ny = z\n",
     "a constant under no_grad": "y = w * 2\nwith torch.no_grad():\n    y.add_(torch.randn(3))\n    y -= 0.5\n",
@@ -43,6 +47,10 @@ HARMLESS = {
     "a mask of scores under no_grad": "y = w * 2\nwith torch.no_grad():\n    y[w > 2] = -1e9\ny = y.softmax(0) ** 2\n",
 }
 HARMFUL = {
+    "an array that is changed after it was not": (
+        "y = w.exp()\na = y.detach().numpy()\na += 0\na += 1\n",
+        "GS104",
+    ),
     "a gradient that is zero for one element": (
         "y = w.exp()\nz = torch.relu(y - 1)\ny.data.mul_(2)\ny = z\n",
         "GS104",

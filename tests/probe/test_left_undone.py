@@ -115,3 +115,65 @@ for x in torch.randn(6, 3):
 far.square().sum().backward()
 """
     assert codes(run(standby, program, tmp_path)) == []
+
+
+STAGES = """\
+import torch
+from torch import nn
+
+
+class Stages(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 3)])
+
+    def forward(self, x):
+        out = x
+        for part in self.parts:
+            out = part({given})
+        return out
+
+
+model = Stages()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x in torch.randn(3, 5, 3):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("given", "told"), [("x", [("GS517", 13)]), ("out", [])])
+def test_a_result_that_leads_to_no_loss_is_reported_where_it_is_computed(
+    standby: Standby, tmp_path: Path, given: str, told: list[tuple[str, int]]
+) -> None:
+    assert codes(run(standby, STAGES.format(given=given), tmp_path)) == told
+
+
+SHORT = """\
+import torch
+from torch import nn
+
+model = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for number, x in enumerate(torch.randn(5, 4, 3), 1):
+    model(x).square().mean().backward()
+    if number % {every} == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("every", "after", "told"),
+    [
+        (8, "", [("GS512", 5)]),
+        (5, "", []),
+        (8, "importance = model.weight.grad.square()", []),
+    ],
+)
+def test_a_run_without_a_step_is_reported_where_the_optimizer_is_made(
+    standby: Standby, tmp_path: Path, every: int, after: str, told: list[tuple[str, int]]
+) -> None:
+    assert codes(run(standby, SHORT.format(every=every, after=after), tmp_path)) == told

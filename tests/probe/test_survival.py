@@ -469,13 +469,28 @@ def test_compilers_windows_and_workers_are_off(run) -> None:
     text = STEP + (
         "import os\nassert os.environ['MPLBACKEND'] == 'Agg'\n"
         "twice = torch.compile(lambda value: value * 2)\ntwice(x).sum().backward()\n"
-        "loader = torch.utils.data.DataLoader([1, 2], num_workers=4)\nassert loader.num_workers == 0\n"
+        "import multiprocessing\nloader = torch.utils.data.DataLoader([1, 2], num_workers=4)\n"
+        "for batch in loader:\n    assert not multiprocessing.active_children()\n"
     )
     outcome = run(text)
     assert isinstance(outcome, Observed), outcome
     notes = " ".join(outcome.report["notes"])
     assert "torch.compile is switched off" in notes
     assert "num_workers=0 instead of 4" in notes
+    assert outcome.report["outcome"] == "clean"
+
+
+def test_loaders_and_compiled_modules_are_as_the_program_asks_for_them(run) -> None:
+    outcome = run(
+        STEP + "loader = torch.utils.data.DataLoader(\n"
+        "    [1, 2], num_workers=2, timeout=9, persistent_workers=True, prefetch_factor=3)\n"
+        "for epoch in range(2):\n    assert [int(one) for one in loader] == [1, 2]\n"
+        "    assert (loader.num_workers, loader.timeout) == (2, 9)\n"
+        "inner = torch.nn.Linear(3, 3)\nnet = torch.compile(inner)\n"
+        "assert net._orig_mod is inner and len(list(net.modules())) == 1\nrepr(net)\n"
+    )
+    assert isinstance(outcome, Observed), outcome
+    assert outcome.report["outcome"] == "clean", outcome.report["error"]
 
 
 def test_nothing_is_written_beside_the_program(standby: Standby, tmp_path: Path) -> None:

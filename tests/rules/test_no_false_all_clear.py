@@ -19,12 +19,28 @@ SAFE = {
     + TAIL,
     "it was joined with others before": HEAD
     + "z = torch.cat([y, y])\ny += 1\n(z.sum() + y.sum()).backward()\n",
+    "a number of a library scaled it": HEAD + "import math\nz = y * math.pi\ny += 1\n" + TAIL,
+    "a decorator that holds nothing": HEAD
+    + "@torch.compile\ndef act(h):\n    h += 1\n    return h\nact(y).sum().backward()\n",
     "it is stored afterwards": HEAD + "kept = []\ny += 1\nkept.append(y)\n" + TAIL,
     "a layer without hooks": NET + RUN,
 }
 DOUBTFUL = {
     "an unknown call got it": HEAD + "from lib import keep\nkeep(y)\ny += 1\n" + TAIL,
     "an unknown method got it": HEAD + "from lib import writer\nwriter.add('y', y)\ny += 1\n" + TAIL,
+    "an unknown factor may require grad": HEAD
+    + "from lib import scale\nz = scale * y\ny += 1\nz.sum().backward()\n",
+    "an unknown matrix may require grad": HEAD
+    + "from lib import scale\nz = y @ scale\ny += 1\nz.sum().backward()\n",
+    "an unknown table was asked for it": HEAD + "from lib import table\nz = table[y]\ny += 1\n" + TAIL,
+    "an unknown decorator sees it": HEAD
+    + "from lib import traced\n@traced\ndef act(h):\n    h += 1\n    return h\nact(y).sum().backward()\n",
+    "a thread of an unknown function got it": HEAD
+    + "import threading\nfrom lib import work\nthreading.Thread(target=work, args=(y,)).start()\ny += 1\n"
+    + TAIL,
+    "a thread got it by name": HEAD
+    + "import threading\nfrom lib import work\nthreading.Thread(target=work, kwargs={'y': y}).start()\ny += 1\n"
+    + TAIL,
     "an unknown call got a view": HEAD + "from lib import keep\nkeep(y.view(3))\ny += 1\n" + TAIL,
     "an unknown call got it in a list": HEAD + "from lib import keep\nkeep([y], {'a': y})\ny += 1\n" + TAIL,
     "an unknown object holds it": HEAD + "from lib import box\nbox.last = y\ny += 1\n" + TAIL,

@@ -6,6 +6,7 @@ its reason.  A listed example that starts to agree must leave the list, so the l
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,11 @@ def test_examples_are_in_the_house_style() -> None:
         if len(line) > LONGEST_LINE
     ]
     assert not long
+
+
+@pytest.mark.parametrize("rule", ALL, ids=lambda rule: rule.name)
+def test_a_page_leads_to_what_torch_documents_and_to_a_report(rule: Rule) -> None:
+    links = re.findall(r"\]\((https://[^)\s]+)\)", rule.page)
+    assert any(link.startswith("https://docs.pytorch.org/") for link in links), links
+    reports = r"https://(github\.com/[\w.-]+/[\w.-]+/(issues|pull)/\d+|discuss\.pytorch\.org/t/\S+)"
+    assert any(re.fullmatch(reports, link) for link in links), links

@@ -195,3 +195,40 @@ def test_of_calls_that_meet_further_in_those_are_named_that_differ() -> None:
     assert "called from line 18: not a leaf, requires grad" in card
     assert "called from line 20 (with grad mode off): a leaf, does not require grad" in card
     assert "not certain" not in card
+
+
+def test_an_argument_that_was_left_out_is_not_kept() -> None:
+    low = "low = torch.zeros(3); y = x.clamp(min=low)"
+    check(low, "clamp", "saves `min` and `self`", missing=("`max`",))
+    check(low.replace("min=low", "**{'min': low}"), "clamp", "`min`")
+    spread = torch.zeros(3)
+    made = torch.ones(3, requires_grad=True).clamp(min=spread)
+    assert made.grad_fn is not None
+    assert made.grad_fn._saved_max is None  # type: ignore[attr-defined]
+
+
+NOTHING_SAVED = "not recorded here"
+
+
+def test_a_call_that_is_not_recorded_saves_nothing() -> None:
+    plain = "b = torch.ones(3); y = torch.where(b > 0, b, b)"
+    check(plain, "where", NOTHING_SAVED, "saves nothing", missing=("saves `condition`",))
+    check("b = torch.ones(3); y = b ** 2", "**", NOTHING_SAVED, missing=("saves `self`",))
+    check("with torch.no_grad(): y = x.exp()", "exp", NOTHING_SAVED, missing=("saves its",))
+    check("with torch.inference_mode(): y = x.exp()", "exp", NOTHING_SAVED)
+    check("with torch.no_grad(): y = torch.nn.functional.relu(x)", "relu", NOTHING_SAVED)
+    b = torch.ones(3)
+    assert torch.where(b > 0, b, b).grad_fn is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "y = x ** 2",
+        "def f(t): return t ** 2",
+        "for t in (torch.ones(3), x): y = t ** 2",
+        "from lib import t; y = t ** 2",
+    ],
+)
+def test_a_call_that_may_be_recorded_is_told_as_such(line: str) -> None:
+    check(line, "**", missing=(NOTHING_SAVED,))

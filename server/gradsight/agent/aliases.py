@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import weakref
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,6 +37,7 @@ from gradsight.agent.sites import (
 
 _MOST_NAMES = 6000
 _MOST_HELD = 64
+_MOST_HANDED_OUT = 4096
 _LARGEST_EXPOSED = 1 << 22
 _ARRAY_METHODS = frozenset(("fill", "sort", "put", "partition", "itemset", "resize"))
 
@@ -67,6 +69,8 @@ class Aliases:
         self.log = log
         self.ledger = ledger
         self._bound: dict[int, _Bound] = {}
+        self._handed_out: dict[tuple[int, tuple[int, ...]], int] = {}
+        """The checksums of arrays when their tensors gave them away, or were last seen to change: by address and shape."""
         self._shared: dict[int, _Shared] = {}
         self._repeated: dict[int, int] = {}
         self._held: dict[int, tuple[weakref.ref[torch.Tensor], str, int, Stack]] = {}
@@ -325,7 +329,12 @@ class Aliases:
         self.share(tensor)
         if tensor.layout is torch.strided and tensor.numel() * tensor.element_size() <= _LARGEST_EXPOSED:
             with untracked():
-                self.log.note_exposure(tensor, stack, Imprint(geometry_of(tensor), checksum_of(tensor)))
+                checksum = checksum_of(tensor)
+                self.log.note_exposure(tensor, stack, Imprint(geometry_of(tensor), checksum))
+                if checksum:
+                    if len(self._handed_out) > _MOST_HANDED_OUT:
+                        self._handed_out.clear()
+                    self._handed_out[(tensor.data_ptr(), tuple(tensor.shape))] = checksum
 
     @quietly
     def share(self, tensor: torch.Tensor) -> None:
@@ -348,14 +357,16 @@ class Aliases:
         return any(shared.start <= address < shared.end for shared in self._shared.values())
 
     @quietly
-    def array_written(self, array: Any, stack: Stack) -> None:
-        """A statement of the user changed a NumPy array in place."""
+    def array_written(self, array: Any, stack: Stack, is_done: bool = False) -> None:
+        """A statement of the user changed a NumPy array in place, or is about to do it."""
         if not self._shared:
             return
         interface = getattr(array, "__array_interface__", None)
         if not isinstance(interface, dict):
             return
         address = interface["data"][0]
+        if is_done and self._is_as_handed_out(array, (address, tuple(interface["shape"]))):
+            return
         for key, shared in list(self._shared.items()):
             if shared.reference.expired():
                 del self._shared[key]
@@ -367,6 +378,14 @@ class Aliases:
                 self.log.note_write_to(key, shared.reference, write)
                 if self.on_memory_written is not None:
                     self.on_memory_written(key, _geometry_of_array(interface, shared), stack)
+
+    def _is_as_handed_out(self, array: Any, key: tuple[int, tuple[int, ...]]) -> bool:
+        """Whether an array still has the elements that it had when its tensor gave it away: `a += 0`, `a *= 1`."""
+        known = self._handed_out.get(key)
+        if known is None:
+            return False
+        self._handed_out[key] = now = zlib.crc32(array.tobytes())
+        return now == known
 
     @quietly
     def called(self, owner: Any, method: str, stack: Stack) -> None:

@@ -24,6 +24,7 @@ from gradsight.agent.clipping import Clipping
 from gradsight.agent.closures import judge_closure
 from gradsight.agent.custom import ApplyWrapper
 from gradsight.agent.dropped_hooks import DroppedHooks, rebinds_before
+from gradsight.agent.dropped_results import judge_dropped_results
 from gradsight.agent.faults import Fault, Ledger, quietly
 from gradsight.agent.features import Features
 from gradsight.agent.finished import FinishedBackwards
@@ -285,7 +286,7 @@ class FullInstruments(Instruments):
                 self.copies.bound(name, value, capture(2, 1))
         elif changed:
             if hasattr(value, "__array_interface__"):
-                self.aliases.array_written(value, capture(2))
+                self.aliases.array_written(value, capture(2), is_done=True)
         elif type(value) in (list, tuple, dict):
             stack = capture(2)
             self.aliases.hold(name, value, stack)
@@ -565,6 +566,7 @@ class FullInstruments(Instruments):
             if ended_by_itself:
                 self.unused.finish()
                 judge_unused_terms(self.training, self.ledger)
+                judge_dropped_results(self.training, self.shadow, self.ledger)
             if not self.fake:
                 judge_left_statistics(self.log, self.ledger)
 

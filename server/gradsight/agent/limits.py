@@ -125,25 +125,32 @@ def tame_torch(ledger: Ledger) -> None:
 
     def compile_not(model: Any = None, *args: Any, **kwargs: Any) -> Any:
         ledger.note("torch.compile is switched off during a probe")
-        return model if model is not None else lambda function: function
+        if isinstance(model, torch.nn.Module):
+            # Programs ask a compiled module for the one it was made of; not as a submodule, which it would contain for ever.
+            model.__dict__.setdefault("_orig_mod", model)
+        return model if model is not None else lambda function: compile_not(function)
 
     torch.compile = compile_not
-    original = data.DataLoader.__init__
+    make_iterator = getattr(data.DataLoader, "_get_iterator", None)
+    if make_iterator is not None:
+        data.DataLoader._get_iterator = _loading_here(make_iterator, ledger)
 
-    def load_here(self: Any, *args: Any, **kwargs: Any) -> None:
-        positional = list(args)
-        asked = kwargs.get("num_workers", positional[5] if len(positional) > 5 else 0)
-        if asked:
-            ledger.note(f"DataLoader runs with num_workers=0 instead of {asked}")
-            if len(positional) > 5:
-                positional[5] = 0
-            else:
-                kwargs["num_workers"] = 0
-            for name in ("prefetch_factor", "persistent_workers", "multiprocessing_context", "timeout"):
-                kwargs.pop(name, None)
-        original(self, *positional, **kwargs)
 
-    data.DataLoader.__init__ = load_here
+def _loading_here(make_iterator: Any, ledger: Ledger) -> Any:
+    """Iterators of loaders that load in this process, and leave a loader as the program has made it."""
+
+    def load_here(self: Any) -> Any:
+        asked = {"num_workers": self.num_workers, "timeout": self.timeout}
+        if not asked["num_workers"]:
+            return make_iterator(self)
+        ledger.note(f"DataLoader runs with num_workers=0 instead of {asked['num_workers']}")
+        self.__dict__.update(num_workers=0, timeout=0)
+        try:
+            return make_iterator(self)
+        finally:
+            self.__dict__.update(asked)
+
+    return load_here
 
 
 def follow_parent(lifeline: int) -> None:

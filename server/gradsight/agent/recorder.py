@@ -269,6 +269,8 @@ class DispatchRecorder(TorchDispatchMode):
             events |= passed
         if not trait.writes and not trait.detaches and trait.name != "aten::clone":
             shadow.met |= live
+            if grad_enabled and stack and live & ~shadow.recorded:
+                shadow.note_recorded(live & ~shadow.recorded, stack)
         return Shade(inputs, targets, numbers, deps, live, events) if deps and not trait.overwrites else None
 
     def _cast(

@@ -95,6 +95,10 @@ class Shadow:
     latest_alias_cut: Mask = 0
     met: Mask = 0
     """The leaves that an operator has read, other than to copy or to write."""
+    recorded: Mask = 0
+    """Those of them that were read with grad mode on …"""
+    recorded_at: dict[int, Stack] = field(default_factory=dict)
+    """… and where that was first."""
     constant_gradients: Mask = 0
     """The events of gradients that were taken without `create_graph`."""
     dead_parts: Mask = 0
@@ -121,6 +125,12 @@ class Shadow:
                 entry.live = 1 << leaf.bit
                 entry.is_leaf = True
         return leaf
+
+    def note_recorded(self, leaves: Mask, stack: Stack) -> None:
+        """An operator with grad mode on read these leaves for the first time."""
+        self.recorded |= leaves
+        for leaf in self.leaves_in(leaves):
+            self.recorded_at[leaf.bit] = stack
 
     def known_leaf(self, tensor: torch.Tensor) -> Leaf | None:
         """The record of a leaf that was met before."""

@@ -159,7 +159,11 @@ class WhoTrains:
         """Says whom the optimizers leave out."""
         records = list(self.training.optimizers.values())
         stepped = [record for record in records if record.steps and record.made and not record.has_closure]
-        if not stepped or any(fault.kind in _TELLING for fault in self.ledger.faults):
+        if any(fault.kind in _TELLING for fault in self.ledger.faults):
+            return
+        if not stepped:
+            if ended_by_itself and not any(record.steps for record in records):
+                self._judge_no_step(records)
             return
         held = 0
         for record in records:
@@ -291,6 +295,24 @@ class WhoTrains:
             else:
                 place, steps = made, step_at("needed", "this step does not move them", taken or record.made)
             evidence = {"parameters": [label(leaf) for leaf in lost][:20]}
+            self.ledger.add(Fault("parameters-not-optimized", message, place, steps, "warning", evidence))
+
+    def _judge_no_step(self, records: list[OptimizerRecord]) -> None:
+        """A whole run computed gradients for an optimizer, nobody looked at them, and nothing ever stepped."""
+        for record in records:
+            gained = [leaf for leaf in record.leaves.values() if self.training.gained(leaf)]
+            books = [self.training.gains[leaf.bit] for leaf in gained]
+            if not record.made or not books or any(each.read for each in books):
+                continue
+            if max(each.ever for each in books) < _FEWEST_STEPS or any(map(self._is_kept, gained)):
+                continue
+            backward = self.training.last_reach(gained[0])
+            place = place_of(record.made[0])
+            message = f"`{text_of(place, limit=40)}` was not stepped in the whole run: {name_list(gained)} never moved"
+            steps = (
+                step_at("call", "this backward computes their gradients", backward.stack) if backward else ()
+            )
+            evidence = {"parameters": [label(leaf) for leaf in gained][:20]}
             self.ledger.add(Fault("parameters-not-optimized", message, place, steps, "warning", evidence))
 
     def _steps_elsewhere(self, taken: Stack) -> bool:

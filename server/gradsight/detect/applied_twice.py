@@ -1,7 +1,8 @@
 """Steps that apply gradients which another step has applied already, with no backward in between.
 
 Two optimizers that hold one parameter move it twice by one gradient; so does a `step` beside the one that the scaler calls.
-A closure that computes nothing hands the optimizer the gradients of its first call again and again.
+A closure that computes nothing hands the optimizer the gradients of its first call again and again.  Two parameters that
+share memory by `head.weight.data = embedding.weight.data` are moved one after the other, each by a gradient of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Stepping
+from gradsight.model.trace import DataAssigned, Stepping
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,23 @@ class AppliedTwice:
         self.claims = claims
         self.ledger = ledger
         self.applied: dict[Tensor, AppliedStep] = {}
+        self.given_data: dict[Tensor, Site] = {}
+        """Parameters that were given the memory of another tensor, and where."""
+
+    def on_data_assigned(self, fact: DataAssigned) -> None:
+        if fact.tensor.is_parameter and isinstance(fact.value, Tensor) and not fact.site.guards:
+            self.given_data[fact.tensor] = fact.site
+
+    def finish(self) -> None:
+        """Parameters of stepped optimizers that lie in one memory: a step writes it once for each of them."""
+        if not self.given_data or self.path.gradients_unknown:
+            return
+        reached = {leaf for run in self.path.backwards for leaf in run.leaves}
+        moved = {tensor for one in self.path.optimizers if one.stepped for tensor in one.ever_held()}
+        for tensor, site in self.given_data.items():
+            others = {one for one in moved & reached if one.storage is tensor.storage} - {tensor}
+            if tensor in moved & reached and any(one.shape == tensor.shape for one in others):
+                self.claims.add("gradients-applied-twice", site, [], parameter=tensor.label, how="memory")
 
     def on_stepping(self, fact: Stepping) -> None:
         optimizer, site = fact.optimizer, fact.site

@@ -8,6 +8,7 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.frozen_parameters import frozen_places
+from gradsight.detect.gradient_flow import COMPARING
 from gradsight.detect.mode_cuts import steps_of_mode
 from gradsight.detect.moved_again import is_made_of_itself
 from gradsight.detect.path import Path
@@ -20,6 +21,7 @@ from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, leaves_of
 from gradsight.model.trace import (
+    Applied,
     FreedNeeded,
     GraphFound,
     InferenceSaved,
@@ -42,6 +44,15 @@ class FailedBackwards:
         self.claims = claims
         self.ambiguous: list[tuple[NoGraph, dict[Optimizer, list[Site]]]] = []
         """Backwards without a graph, where a cut and an optimizer of frozen parameters may both be the cause: the next step tells."""
+
+        self.of_targets: set[Cut] = set()
+        """Cuts on the way to the target of a loss, and not to its prediction: a target is meant to be constant."""
+
+    def on_applied(self, fact: Applied) -> None:
+        if fact.name in COMPARING and len(fact.arguments) > 1:
+            prediction, target = fact.arguments[:2]
+            if isinstance(target, Tensor) and isinstance(prediction, Tensor) and prediction.cuts:
+                self.of_targets |= target.cuts - prediction.cuts
 
     def on_graph_found(self, fact: GraphFound) -> None:
         if not (fact.is_guess and self.frozen_in_optimizers()):
@@ -266,6 +277,9 @@ class FailedBackwards:
         text = self.path.text_of_target(site)
         causes = [cut for cut in cuts if any(True for _ in cut.edges)]
         certain = [cut for cut in causes if not isinstance(cut.source.requires_grad, Maybe)]
+        if not certain and how == "backward" and loss.requires_grad is False:
+            # Whatever was cut off: torch finds no graph behind the cut.
+            certain = [cut for cut in causes if cut.kind == "detach"]
         if frozen:
             # What is cut off beside it, a teacher say, is no cause.
             causes = certain = []
@@ -325,6 +339,7 @@ class FailedBackwards:
 
         A target network, a frozen teacher and averaged weights are cut off on purpose.
         """
+        cuts = [cut for cut in cuts if cut not in self.of_targets] or cuts
         trained = self.trained()
         lost: dict[Any, set[Tensor]] = {}
         for cut in cuts:

@@ -202,7 +202,9 @@ def consumers_in(start: Node | None) -> dict[Edge | None, list[Node]]:
     todo: list[Edge] = [start] if start is not None else []
     while todo:
         node = todo.pop()
-        for edge in node.inputs if isinstance(node, Node) else ():
+        if not isinstance(node, Node):
+            continue
+        for edge in node.inputs:
             if edge not in consumers:
                 consumers[edge] = []
                 todo.append(edge)

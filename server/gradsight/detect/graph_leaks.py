@@ -10,6 +10,7 @@ from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
 from gradsight.detect.resets import is_among, is_let_go
+from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -50,11 +51,11 @@ class GraphLeaks:
 
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
-        return isinstance(statement.value, (ast.BinOp, ast.IfExp)) and adds_to_target(statement)
+        return isinstance(statement.value, (ast.BinOp, ast.IfExp))
 
     def on_assigned(self, fact: Assigned) -> None:
         node = fact.statement
-        if self.path.frame.loops:
+        if len(self.path.frame.loops) > 0 and remembered(node, "adds to its target", adds_to_target):
             value = value_of_target(self.path, node.targets[0])
             if adds_graph(value):
                 self.note_total(node, value, value)

@@ -62,6 +62,9 @@ class IdleOptimizers:
             is_for_step = not self.are_updated_by_hand and self.is_training_meant()
             if (is_for_step or not self.are_gradients_read) and not path.gradients_hooked:
                 self.conclude_no_step()
+                is_whole = not (path.decisions or path.waiting or path.ended_early or path.is_abridged)
+                if path.context == "script" and is_whole:
+                    self.conclude_not_reached()
             return
         if path.gradients_unknown:
             return
@@ -143,6 +146,22 @@ class IdleOptimizers:
                 continue
             trail = [Step("call", clear.site, "its gradients are cleared here, without having been used")]
             self.claims.add(KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key))
+
+    def conclude_not_reached(self) -> None:
+        """A script whose every condition is known comes to no step: its loops are too short for the one that it has."""
+        if self.are_updated_by_hand or self.path.gradients_unknown:
+            return
+        if any(event.kind == KIND for event in self.claims.events):
+            return
+        for optimizer in self.path.optimizers:
+            own = self.path.ever_held_by(optimizer)
+            runs = [one for one in self.path.log if one.verb == "backward" and one.loops]
+            runs = [one for one in runs if own & (one.leaves - one.subject.zero_leaves)]
+            name = name_of(optimizer.site) if optimizer.site is not None else ""
+            if len(runs) < OFTEN or optimizer.escaped or optimizer.site is None or not name:
+                continue
+            trail = [Step("call", runs[-1].site, "this backward computes gradients for it")]
+            self.claims.add(KIND, optimizer.site, trail, optimizer=name, granted_at=str(optimizer.site.key))
 
     def cleared_name(self, optimizer: Optimizer) -> str:
         """By which name an optimizer that a library was given without one is cleared."""

@@ -32,6 +32,8 @@ class LeftStatistics:
         """The running means of norm layers, by their weights."""
         self.read: dict[Tensor, Site] = {}
         """Weights of followers that computed with statistics which nobody had written, and where."""
+        self.in_states: set[Tensor] = set()
+        """Followers that were written as items of a state: its buffers come behind all parameters."""
 
     def on_combined(self, fact: Combined) -> None:
         self.mix(fact.result, (fact.left, fact.right))
@@ -53,6 +55,8 @@ class LeftStatistics:
             self.follow(fact.tensor, fact.others, fact.site)
         elif fact.op in AVERAGING and fact.tensor.source is not None and fact.tensor.source.is_parameter:
             self.follow(fact.tensor.source, fact.others, fact.site)
+            if fact.tensor.snapshot == "state_dict":
+                self.in_states.add(fact.tensor.source)
 
     def on_data_assigned(self, fact: DataAssigned) -> None:
         if fact.tensor.is_parameter and isinstance(fact.value, Tensor):
@@ -80,6 +84,9 @@ class LeftStatistics:
 
     def finish(self) -> None:
         for slow, read in self.read.items():
+            if slow in self.in_states and self.path.is_abridged:
+                # The loop over the state was left before it came to the buffers.
+                continue
             fast, site = self.followed[slow]
             origin = self.means.get(fast)
             if origin is not None and origin.storage.writes and not self.means[slow].storage.writes:

@@ -30,6 +30,7 @@ from gradsight.detect.gradient_hooks import GradientHooks
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.graph_leaks import GraphLeaks
 from gradsight.detect.idle_optimizers import IdleOptimizers
+from gradsight.detect.ignored_gradients import IgnoredGradients
 from gradsight.detect.ignored_parameters import IgnoredParameters
 from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.kept_features import KeptFeatures
@@ -49,6 +50,7 @@ from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_gradients import RefusedGradients
 from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
+from gradsight.detect.remade_optimizers import RemadeOptimizers
 from gradsight.detect.repeated_steps import RepeatedSteps
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.detect.returned_values import ReturnedValues
@@ -59,6 +61,7 @@ from gradsight.detect.snapshot_aliases import SnapshotAliases
 from gradsight.detect.summed_rows import SummedRows
 from gradsight.detect.training_protocol import TrainingProtocol
 from gradsight.detect.undone_freezes import UndoneFreezes
+from gradsight.detect.undone_modes import UndoneModes
 from gradsight.detect.untrained_parameters import UntrainedParameters
 from gradsight.detect.unused_inputs import UnusedInputs
 from gradsight.detect.unused_layers import UnusedLayers
@@ -97,6 +100,7 @@ class Detectors:
             UnusedInputs(path, claims),
             IgnoredParameters(path, claims),
             CustomFunctionFaults(path, claims),
+            IgnoredGradients(path, claims),
             writes,
             ReturnedValues(path, claims, writes),
             IgnoredResults(path, claims),
@@ -139,8 +143,10 @@ class Detectors:
             GradientHooks(path, claims),
             UntrainedParameters(path, claims, ledger, replaced),
             UndoneFreezes(path, claims),
+            UndoneModes(path, claims),
             UnusedLayers(path, claims),
             IdleOptimizers(path, claims),
+            RemadeOptimizers(path, claims),
             TrainingProtocol(path, claims, ledger, replaced),
             RepeatedSteps(path, claims, ledger),
         )

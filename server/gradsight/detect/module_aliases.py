@@ -73,6 +73,8 @@ class ModuleAliases:
                         value, (ast.Name, ast.Attribute)
                     ):
                         self.note(target, value, how, fact.statement)
+                    elif isinstance(value, ast.Call) and not is_shallow_copy(value):
+                        self.note_copy([target])
             return
         if isinstance(origin, ast.Call):
             if not is_shallow_copy(origin):
@@ -186,7 +188,7 @@ MOST_ALIASES = 64
 
 def is_shallow_copy(call: ast.Call) -> bool:
     """`copy.copy(model)`, or `copy(model)` after `from copy import copy`."""
-    return key_of(call.func) in ("copy.copy", "copy") and len(call.args) == 1 and not call.keywords
+    return len(call.args) == 1 and not call.keywords and key_of(call.func) in ("copy.copy", "copy")
 
 
 def last_word(expression: ast.expr) -> str:

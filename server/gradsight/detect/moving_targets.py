@@ -2,6 +2,9 @@
 
 *Bootstrapped*: data plus a scaled prediction, `reward + gamma * q(next_state)`.  What stands where a loss takes its target
 and is made like this is one, whatever it is called.
+
+*Evaluated*: what a module in eval mode gives, where the other side is from one in train mode.  It is a teacher, and a target
+that moves if an optimizer steps it.
 """
 
 from __future__ import annotations
@@ -24,9 +27,12 @@ from gradsight.model.values import Unknown
 class MovingTarget:
     """A target that a backward went into; `stepped` is a step that then moves what computes it."""
 
-    __slots__ = ("backward", "leaves", "site", "stepped", "target")
+    __slots__ = ("backward", "is_evaluated", "leaves", "site", "stepped", "target")
 
-    def __init__(self, site: Site, target: Tensor, backward: Site, leaves: set[Tensor]) -> None:
+    def __init__(
+        self, site: Site, target: Tensor, backward: Site, leaves: set[Tensor], is_evaluated: bool
+    ) -> None:
+        self.is_evaluated = is_evaluated
         self.site = site
         self.target = target
         self.backward = backward
@@ -43,6 +49,11 @@ class MovingTargets:
         self.meetings: list[tuple[Node, Site, Tensor]] = []
         self.found: dict[Any, MovingTarget] = {}
         self.sums_with_data: set[Node] = set()
+        self.looked_at = 0
+        self.switches: list[Any] = []
+        """Modules that were put into eval mode, and back, as far as the log was looked at."""
+        self.evaluated: set[Tensor] = set()
+        """What modules in eval mode gave as the target of a loss."""
 
     def on_applied(self, fact: Applied) -> None:
         if fact.name in COMPARING:
@@ -77,6 +88,10 @@ class MovingTargets:
             ):
                 # A mean that runs along with the prediction is made of that very prediction.
                 target = None
+        if target is None and self.is_evaluated(tensors[1]) and not self.is_evaluated(tensors[0]):
+            self.evaluated.add(tensors[1])
+            self.remember_meeting(result, tensors[1], node)
+            return
         if target is None or target.node is None or self.is_updated(target, node):
             return
         other = tensors[1] if target is tensors[0] else tensors[0]
@@ -85,6 +100,23 @@ class MovingTargets:
         shared = leaves_of([target.node]) & leaves_of([other.node])
         if any(leaf.is_parameter or leaf.leaf_made for leaf in shared):
             self.remember_meeting(result, target, node)
+
+    def is_evaluated(self, tensor: Tensor) -> bool:
+        """Whether all that computed a value belongs to modules that were put into eval mode, and not back."""
+        for action in self.path.log[self.looked_at :]:
+            if action.verb == "eval" or (action.verb == "train" and self.switches):
+                self.switches.append(action)
+        self.looked_at = len(self.path.log)
+        if not self.switches or tensor.node is None:
+            return False
+        parameters = {leaf for leaf in leaves_of([tensor.node]) if leaf.is_parameter}
+        if not parameters:
+            return False
+        resting: set[Tensor] = set()
+        for action in self.switches:
+            own = {one for _, one in self.path.tensors_of(action.subject, "parameter")}
+            resting = resting | own if action.verb == "eval" else resting - own
+        return parameters <= resting
 
     def is_updated(self, target: Tensor, node: ast.AST) -> bool:
         """Whether the difference goes into the value that it was taken from, `v = v + (x - v) / tau`: a state, and no target."""
@@ -125,7 +157,7 @@ class MovingTargets:
         for node, site, target in self.meetings:
             if node in reached and not any(target is known.target for known in self.found.values()):
                 behind = leaves_of([target.node]) if target.node is not None else set()
-                self.found[site.key] = MovingTarget(site, target, run.site, behind)
+                self.found[site.key] = MovingTarget(site, target, run.site, behind, target in self.evaluated)
         self.meetings.clear()
 
     def on_stepped(self, fact: Stepped) -> None:
@@ -136,8 +168,16 @@ class MovingTargets:
 
     def finish(self) -> None:
         for found in self.found.values():
+            if found.is_evaluated and found.stepped is None:
+                # Gradients that nobody applies do a teacher no harm.
+                continue
+            made = (
+                "computed here, by a module in eval mode whose parameters a step moves"
+                if found.is_evaluated
+                else "computed here, by the network that is trained on it"
+            )
             steps = [
-                Step("made", found.target.site, "computed here, by the network that is trained on it"),
+                Step("made", found.target.site, made),
                 Step("needed", found.backward, "this `backward()` also flows into it"),
                 *self.path.call_steps(found.site),
             ]

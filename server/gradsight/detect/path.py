@@ -55,6 +55,7 @@ class Path(Protocol):
     named_methods: list[tuple[str, Site]]
     kept_alive: list[Any]
     truncated: bool
+    is_abridged: bool
     left_after_one: bool
     objects_passed_at: int
     stored_somewhere: set[Any]

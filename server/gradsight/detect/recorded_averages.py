@@ -19,6 +19,7 @@ from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.naming import value_of_target
 from gradsight.detect.path import Path
 from gradsight.detect.resets import is_among, is_let_go
+from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -40,13 +41,15 @@ class RecordedAverages:
 
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
-        return isinstance(statement.value, (ast.BinOp, ast.Call)) and reads_its_target(statement)
+        return isinstance(statement.value, (ast.BinOp, ast.Call))
 
     def on_assigned(self, fact: Assigned) -> None:
         node = fact.statement
         value = value_of_target(self.path, node.targets[0]) if self.path.grad_mode else None
-        if isinstance(value, Tensor):
-            self.note(value, self.path.site(node))
+        if isinstance(value, Tensor) and value.shape != ():
+            site = self.path.site(node)
+            if len(site.loops) > 0 and remembered(node, "reads its target", reads_its_target):
+                self.note(value, site)
 
     def on_wrote(self, fact: Wrote) -> None:
         if any(other.requires_grad is True for other in fact.others):

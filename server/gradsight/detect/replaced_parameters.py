@@ -196,6 +196,11 @@ class ReplacedParameters:
         """The name that the statement around a place binds."""
         statement = statement_around(site.node, site.frame)
         target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+        if isinstance(statement, ast.Assign) and isinstance(target, ast.Tuple):
+            # `actor, critic = Actor(), Critic()`
+            values = statement.value.elts if isinstance(statement.value, ast.Tuple) else []
+            pairs = zip(target.elts, values) if len(values) == len(target.elts) else ()
+            target = next((one for one, value in pairs if site.node in ast.walk(value)), None)
         return ast.unparse(target) if target is not None else "the model"
 
 

@@ -34,6 +34,8 @@ INDIFFERENT = {
 """What asks a gradient about something that scaling does not change, or only passes it on."""
 REPLACING = {"zero_", "fill_", "copy_", "index_put_", "masked_fill_"}
 """Writes that do not depend on how large the gradient is."""
+STEPPED_BY_SCALER = tuple(f".step({name}" for name in ("opt", "self.opt", "self._opt", "self.model.opt"))
+"""How a text lets a scaler step."""
 
 
 class ScaledGradients:
@@ -56,7 +58,7 @@ class ScaledGradients:
     def on_scaled(self, fact: Scaled) -> None:
         result = fact.result
         if fact.method == "scale":
-            if isinstance(result, Tensor) and result.node is not None and self.may_scale(fact.scaler):
+            if isinstance(result, Tensor) and result.node is not None and self.may_ever_scale(fact.scaler):
                 self.scaled_nodes[result.node] = fact.scaler
         elif fact.method in ("unscale_", "step") and fact.arguments:
             if fact.method == "unscale_":
@@ -91,8 +93,8 @@ class ScaledGradients:
     def on_scaler_stepping(self, fact: ScalerStepping) -> None:
         self.stepping = fact.optimizer
         scaler, pair = fact.scaler, (id(fact.scaler), id(fact.optimizer))
-        enabled = self.path.truth(scaler.enabled)
-        if enabled is False or scaler.escaped:
+        enabled = self.path.truth(scaler.enabled) is True
+        if scaler.escaped or not self.is_at_work(scaler, fact.site, f"{receiver_of(fact.site)}.update("):
             return
         before = self.not_updated.get(pair)
         if before is not None and not is_another_each_round(fact.site):
@@ -110,7 +112,9 @@ class ScaledGradients:
             return
         for parameter in self.path.parameters_of(fact.optimizer):
             record = self.ledger.records.get(parameter)
-            if record is None or record.scaled_at is None or not self.may_scale(record.scaler):
+            if record is None or record.scaled_at is None:
+                continue
+            if not self.is_at_work(record.scaler, fact.site, *STEPPED_BY_SCALER):
                 continue
             if not record.scaler.escaped and not self.path.gradients_unknown:
                 steps = [Step("made", record.scaled_at, "the scaled gradients are computed here")]
@@ -142,6 +146,21 @@ class ScaledGradients:
     def may_scale(self, scaler: GradientScaler) -> bool:
         """A scaler that is not enabled does nothing; where that hangs on a flag, the path may have decided it since."""
         return self.path.truth(scaler.enabled) is not False
+
+    def may_ever_scale(self, scaler: GradientScaler) -> bool:
+        """Whether a scaler does something, or would if a flag were set: `GradScaler(enabled=args.amp)`."""
+        call = scaler.site.node if scaler.site is not None else None
+        return self.may_scale(scaler) or (
+            isinstance(call, ast.Call)
+            and any(one.arg == "enabled" and not isinstance(one.value, ast.Constant) for one in call.keywords)
+        )
+
+    def is_at_work(self, scaler: GradientScaler, site: Site, *calls: str) -> bool:
+        """Whether a scaler is on; one that a flag switches off would lack these calls in every run if no text has them."""
+        if self.may_scale(scaler):
+            return True
+        units = [one.frame.unit for one in (site, *site.callers())]
+        return self.may_ever_scale(scaler) and not any(call in unit.text for unit in units for call in calls)
 
     def scaler_of(self, loss: Tensor) -> GradientScaler | None:
         """Who scaled the loss, which may have been divided or summed since."""
@@ -191,9 +210,15 @@ class ScaledGradients:
         return isinstance(value, ast.Constant)
 
     def scaled_gradient(self, record: GradientRecord, site: Site) -> None:
-        if record.scaled_at is not None and self.may_scale(record.scaler):
+        if record.scaled_at is not None and self.is_at_work(record.scaler, site, "unscale_("):
             steps = [Step("made", record.scaled_at, "the scaled gradients are computed here")]
             self.claims.add("scaled-gradients-used", site, [*steps, *self.path.call_steps(site)])
+
+
+def receiver_of(site: Site) -> str:
+    """How the text names what a method is called on."""
+    called = getattr(site.node, "func", None)
+    return ast.unparse(called.value) if isinstance(called, ast.Attribute) else ""
 
 
 def is_another_each_round(site: Site) -> bool:

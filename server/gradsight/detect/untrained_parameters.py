@@ -29,7 +29,7 @@ from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor, leaves_of
-from gradsight.model.trace import Copied, DataAssigned, GaveUp, GradRead, StateLoaded, Wrote
+from gradsight.model.trace import Copied, DataAssigned, Declared, GaveUp, GradRead, StateLoaded, Wrote
 from gradsight.model.values import Instance, Layer, tensors_in
 
 KIND = "parameters-not-optimized"
@@ -88,6 +88,8 @@ class UntrainedParameters:
         """Parameters that code which is not known was given to switch off their gradients."""
         self.copies: set[Tensor] = set()
         """Parameters that were given the values of others of the program."""
+        self.switched: set[Tensor] = set()
+        """Parameters whose flag was switched off and on again: they rest while others train, and learn in between."""
         self.read_at: dict[Any, set[Tensor]] = {}
         """Where gradients were read, and whose."""
 
@@ -102,6 +104,10 @@ class UntrainedParameters:
         self.kept.update(written)
         if any(tensor.source is not None or tensor.is_parameter for tensor in tensors_in(fact.state)):
             self.copies.update(written)
+
+    def on_declared(self, fact: Declared) -> None:
+        if fact.tensor in self.ledger.records:
+            self.switched.add(fact.tensor)
 
     def on_copied(self, fact: Copied) -> None:
         made = self.replaced.parameters_in(fact.result)
@@ -227,9 +233,10 @@ class UntrainedParameters:
         return leaves.union(*(parameters for parameters in owned if parameters & leaves))
 
     def is_forgotten(self, leaf: Tensor) -> bool:
-        if not leaf.is_parameter or leaf.requires_grad is not True:
+        if not leaf.is_parameter or (leaf.requires_grad is not True and leaf not in self.switched):
             return False
-        if leaf.frozen_at is not None or leaf in self.replaced.maybe_earlier or leaf in self.maybe_frozen:
+        is_frozen = leaf.frozen_at is not None and leaf not in self.switched
+        if is_frozen or leaf in self.replaced.maybe_earlier or leaf in self.maybe_frozen:
             return False
         record = self.ledger.records.get(leaf)
         return record is not None and record.state not in ("assigned", "masked")
@@ -342,7 +349,11 @@ class UntrainedParameters:
         It computes with what the optimizer's parameters gave, or stands beside them: a second tower, a second head.
         """
         lost = {tensor for _, tensor in self.path.tensors_of(home, "parameter")} & set(left.parameters)
-        if optimizer.site is None or is_of_library(home) or not lost <= self.replaced.made_at.keys():
+        # Centers of classes, weights of losses: tensors of the module's own, and no layer of it that might only score.
+        is_bare = isinstance(home, Instance) and lost.isdisjoint(self.replaced.made_at)
+        if optimizer.site is None or is_of_library(home):
+            return False
+        if not is_bare and not lost <= self.replaced.made_at.keys():
             return False
         if self.path.context != "script" and not is_made_beside(home, optimizer):
             return False
@@ -352,7 +363,9 @@ class UntrainedParameters:
             # Whoever clears it by itself knows that its gradients are left over.
             return False
         held = {one for one in self.held_by(optimizer) if one in self.replaced.made_at or is_stand_in(one)}
-        return bool(not lost & self.kept and held & left.run.leaves and is_held_to_data(left.run, lost))
+        if lost & self.kept or not held & left.run.leaves:
+            return False
+        return is_bare or is_held_to_data(left.run, lost)
 
     def words_shared(self, optimizer: Optimizer, home: Any, parts: list[str] | None = None) -> int:
         """How many words the names of an optimizer and a module, or parts of it, share: it breaks a tie."""

@@ -269,7 +269,7 @@ class PathState:
         self.has_optional_arguments = self.leaves_out_optional = False
         """Whether the entry has arguments that default to None, and whether they are None on this path."""
         self.kept_alive: list[Any] = []
-        self.generators: WeakSet[Generator[Value, None, None]] = WeakSet()  # Those of the program.
+        self.generators: WeakSet[Generator[Value, Any, Value]] = WeakSet()  # Those of the program.
         self.gaps: dict[tuple[str, Unit, int, GapKind], int] = {}
         self.asked: set[str] = set()
         """The global names that this path looked up."""
@@ -277,10 +277,10 @@ class PathState:
         """Whether values of the module are copied before use, so that entries cannot disturb each other."""
         self.private: dict[tuple[int, str], Value] = {}
         self.has_receiver = False  # Whether the entry is a method of an object that was there before.
-        self.arms: set[Arm] = set()
-        """The branches that were taken."""
+        self.arms: set[Arm] = set()  # The branches that were taken.
         self.waiting: set[Arm] = set()
         """Branches not taken in loops that were left before their end, and that may be taken in a later round."""
+        self.is_abridged = False  # Whether a loop was left before its last round, or passed over some.
         self.truncated = False  # A loop over distinct tensors or modules was left before all had theirs.
         self.left_after_one = False  # A loop with more rounds than one was left after its first.
         self.objects_passed_at = -1

@@ -561,3 +561,18 @@ def spoken_operator(node: ast.AST) -> str:
         return "+"
     named = node.func if isinstance(node, ast.Call) else node
     return named.attr if isinstance(named, ast.Attribute) else getattr(named, "id", "")
+
+
+def freezes_some(node: ast.If) -> bool:
+    """Whether an `if` does nothing but freeze what a loop comes by: `if "bias" in name: p.requires_grad = False`.
+
+    Such a condition is there to tell some parameters from others.
+    """
+    return not node.orelse and any(
+        isinstance(one, ast.Assign)
+        and isinstance(one.targets[0], ast.Attribute)
+        and one.targets[0].attr == "requires_grad"
+        and isinstance(one.value, ast.Constant)
+        and one.value.value is False
+        for one in node.body
+    )

@@ -74,6 +74,8 @@ class CallCard:
     """Whether a call ran under autocast, which gives operators copies of tensors in another dtype."""
     copied: tuple[str, ...] = ()
     """Arguments that a call saved as a copy, or may have: those that do not lie in memory as it needs them."""
+    is_recorded: bool = True
+    """Whether a call may have been recorded; else grad mode was off, or nothing that it was given requires grad."""
 
 
 Card = TensorCard | CallCard

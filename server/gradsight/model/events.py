@@ -127,6 +127,9 @@ KINDS: dict[str, str] = {
     "dirty-not-marked": "a custom forward modified its input without mark_dirty",
     "saved-written-in-backward": "a custom backward wrote a tensor that forward saved for it",
     "differentiated-twice": "the backward of a custom Function was differentiated, and cannot be",
+    "optimizer-made-again": "a loop made an optimizer in every iteration and stepped it once",
+    "gradient-ignored": "a custom backward returned gradients that do not depend on the one it got",
+    "backward-of-module": "a module has a backward of its own, which autograd does not call",
     "gradient-edited": "a backward or hook returned nothing or edited the gradient in place",
 }
 

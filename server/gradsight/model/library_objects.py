@@ -239,6 +239,7 @@ class BackgroundThread(Opaque):
         super().__init__(path, site)
         self.target = target
         self.args = args
+        self.named: dict[str, Value] = {}
         self.joined = False
         self.value: Value = None
 

@@ -76,6 +76,7 @@ class Frame:
 
     __slots__ = (
         "call_site",
+        "calls",
         "depth",
         "exit",
         "expecting",
@@ -89,6 +90,7 @@ class Frame:
         "numbering",
         "owner",
         "receiver",
+        "repeats",
         "scope",
         "unit",
         "watched",
@@ -116,6 +118,9 @@ class Frame:
         self.watched: dict[str, Any] | None = None
         """Names of which a listener wants to hear when they are read, and what it keeps with them."""
         self.yields: Any = None
+        self.calls: dict[Any, Any] | None = None
+        """The first call of each function with each set of values, and how many repeated calls stand around this activation."""
+        self.repeats = 0
         self.exit: ast.AST | None = None
         """The return statement by which the activation ended."""
         self.handed: Site | None = None

@@ -219,7 +219,7 @@ class Function:
     """A function of the analysed code, with its closure."""
 
     __slots__ = (
-        "attributes", "binding", "decorates", "defaults", "deleter", "dispatch_on", "keyword_defaults", "most_remembered", "name",
+        "attributes", "binding", "decorates", "defaults", "deleter", "dispatch_on", "is_wrapped_unseen", "keyword_defaults", "most_remembered", "name",
         "node", "nonlocals", "overloads", "owner", "remembers", "scope", "setter", "unit", "wrappers", "wraps_context", "yields",
     )  # fmt: skip
 
@@ -259,6 +259,7 @@ class Function:
         self.attributes: dict[str, Value] | None = None
         self.decorates: Function | None = None
         """The function that a decorator put this one in place of."""
+        self.is_wrapped_unseen = False  # By a decorator that is not known, and sees all that is given to it.
 
     def copy(self) -> Function:
         """The same function, to be wrapped or marked without changing what other names stand for."""

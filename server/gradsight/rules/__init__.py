@@ -65,6 +65,7 @@ MODULES = (
     "optimizer_refused",
     "statistics_left_behind",
     "gradients_applied_twice",
+    "optimizer_made_again",
     "not_registered",
     "attribute_typo",
     "before_super_init",
@@ -78,6 +79,8 @@ MODULES = (
     "gradient_edited",
     "saved_written_in_backward",
     "differentiated_twice",
+    "backward_of_module",
+    "gradient_ignored",
 )
 ALL: tuple[Rule, ...] = tuple(import_module(f"{__name__}.{module}").RULE for module in MODULES)
 _BY_CODE: dict[str, Rule] = {rule.code: rule for rule in ALL}

@@ -80,6 +80,9 @@ for _ in range(2):
 ## Fix safety
 
 Adding losses that share a graph and calling `backward()` once is safe: the gradient is the sum of both. `retain_graph=True` is unsafe: the second backward adds to the gradient of the first, which may not be what you want.
+
+See [Tensor.backward](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) and a
+[report](https://github.com/karpathy/nn-zero-to-hero/issues/31) of a forward pass that stands before the loop.
 """
 
 from __future__ import annotations

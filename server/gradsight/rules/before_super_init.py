@@ -71,6 +71,9 @@ net = Net(2)
 ## Fix safety
 
 Moving `super().__init__()` to the top is safe: without it, nothing before it could have worked.
+
+See [Module](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html) and a
+[report](https://github.com/pyg-team/pytorch_geometric/issues/681) of a part that is assigned too early.
 """
 
 from __future__ import annotations

@@ -76,6 +76,9 @@ assert block.weight.grad is not None
 ## Fix safety
 
 `use_reentrant=False` is safe: the values are the same, and the gradient is there.
+
+See [torch.utils.checkpoint](https://docs.pytorch.org/docs/stable/checkpoint.html) and a
+[report](https://github.com/huggingface/transformers/issues/21381) of a frozen model whose checkpoints train nothing.
 """
 
 from __future__ import annotations

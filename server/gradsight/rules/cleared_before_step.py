@@ -101,6 +101,9 @@ assert generator.weight.grad is not None
 
 Moving `zero_grad()` in front of the backward is safe: the step gets the gradient that was computed for it.
 Moving a backward in front of the step is unsafe: another step may have been meant.
+
+See [Optimizer.zero_grad](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) and a
+[report](https://github.com/meta-pytorch/opacus/issues/93) of an accumulation that is cleared in each part.
 """
 
 from __future__ import annotations

@@ -56,6 +56,9 @@ torch.stack(losses).sum().backward()
 ## Fix safety
 
 `torch.stack` in place of `torch.tensor` is safe where the entries are single numbers or are reduced at once, and unsafe where their shapes are not known. Using the tensor itself in place of its copy is safe: the value is the same, and the gradient flows again.
+
+See [torch.tensor](https://docs.pytorch.org/docs/stable/generated/torch.tensor.html) and a
+[report](https://github.com/laekov/fastmoe/issues/49) of a balance loss that is not optimized.
 """
 
 from __future__ import annotations

@@ -70,6 +70,9 @@ assert best.weight.is_leaf
 ## Fix safety
 
 `.detach().clone()` is unsafe: the copy has the value but no graph.
+
+See [Tensor.is_leaf](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html) and a
+[report](https://github.com/pytorch/pytorch/issues/54580) of a model that is copied after a forward pass.
 """
 
 from __future__ import annotations

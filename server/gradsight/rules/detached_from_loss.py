@@ -86,6 +86,9 @@ assert x.grad.tolist() == [6.0, 6.0, 6.0]
 ## Fix safety
 
 Removing `detach()` is unsafe: stopping the gradient may have been intended.
+
+See [Tensor.detach](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html) and a
+[report](https://github.com/bboylyg/NAD/issues/8) of a distillation term that trains nothing.
 """
 
 from __future__ import annotations

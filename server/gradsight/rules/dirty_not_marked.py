@@ -105,6 +105,9 @@ assert count == 1
 ## Fix safety
 
 Writing to a new tensor is unsafe: the caller's tensor no longer changes.
+
+See [Extending torch.autograd](https://docs.pytorch.org/docs/stable/notes/extending.html) and a
+[report](https://github.com/pytorch/pytorch/issues/5871) of an addition in place whose gradient is lost.
 """
 
 from __future__ import annotations

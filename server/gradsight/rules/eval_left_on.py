@@ -79,6 +79,9 @@ for epoch in range(2):
 ## Fix safety
 
 Calling `train()` is unsafe: dropout and batch statistics act again, and a part of the model may be meant to stay in eval mode.
+
+See [Module.eval](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.eval) and a
+[report](https://github.com/ThilinaRajapakse/simpletransformers/issues/941) of an evaluation in the middle of an epoch.
 """
 
 from __future__ import annotations

@@ -82,6 +82,9 @@ for step in range(2):
 ## Fix safety
 
 Clearing right before the network's own backward is safe where no other backward adds to the gradients between two of its steps; otherwise it is unsafe.
+
+See [Optimizer.zero_grad](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) and a
+[report](https://github.com/FoundationVision/OmniTokenizer/issues/15) of a discriminator that is stepped by the generator's loss.
 """
 
 from __future__ import annotations

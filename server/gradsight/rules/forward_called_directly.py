@@ -61,6 +61,9 @@ net.predict(torch.ones(4, 2))
 ## Fix safety
 
 Calling the module is unsafe: hooks that did not run before now do.
+
+See [Module.forward](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.forward) and a
+[report](https://github.com/numenta/nupic.torch/pull/51) of hooks that are not called.
 """
 
 from __future__ import annotations

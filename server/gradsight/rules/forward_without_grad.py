@@ -81,6 +81,9 @@ for step in range(2):
 ## Fix safety
 
 Running the block with grad mode on, and removing the decorator, are unsafe: the forward pass may have been meant to stay without a graph.
+
+See [Locally disabling gradient computation](https://docs.pytorch.org/docs/stable/notes/autograd.html#locally-disabling-gradient-computation) and a
+[report](https://github.com/rll-research/cic/issues/5) of an encoder that is applied with grad mode off.
 """
 
 from __future__ import annotations

@@ -24,6 +24,26 @@ for batch in torch.ones(3, 8, 4):
 assert not torch.equal(backbone.weight, before)
 ```
 
+`train()` switches every part of a model. Norm layers that were put into eval mode before it, to keep their statistics, are in
+train mode again.
+
+```python
+import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+for module in model.modules():
+    if isinstance(module, nn.BatchNorm1d):
+        module.eval()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model.train()  # warning: GS516
+for batch in torch.rand(3, 8, 4):
+    optimizer.zero_grad()
+    model(batch).square().mean().backward()
+    optimizer.step()
+assert model[1].running_mean.any()  # the statistics have moved
+```
+
 ## Use instead
 
 Freeze last.
@@ -83,6 +103,9 @@ from gradsight.model.rule import Rule, make_finding, named
 
 
 def judge(event: Event) -> Finding | None:
+    if event.names.get("how") == "mode":
+        message = "this puts frozen norm layers back into train mode: freeze them after it"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"this unfreezes {named(event, 'target', 'what was frozen before')}, so the freeze has no effect: freeze last"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 

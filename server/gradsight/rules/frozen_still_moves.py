@@ -75,6 +75,9 @@ assert torch.equal(net.weight, before)
 ## Fix safety
 
 Setting `.grad` to `None` as well is safe: the parameter stays where it was frozen.
+
+See [Setting requires_grad](https://docs.pytorch.org/docs/stable/notes/autograd.html#setting-requires-grad) and a
+[report](https://github.com/facebookresearch/fairseq/issues/4702) of frozen layers that still change.
 """
 
 from __future__ import annotations

@@ -57,6 +57,9 @@ assert slope.tolist() == [2.0, 2.0, 2.0]
 ## Fix safety
 
 No fix is offered: only you know how the inputs reach the module.
+
+See [torch.func.functional_call](https://docs.pytorch.org/docs/stable/generated/torch.func.functional_call.html) and a
+[report](https://github.com/pytorch/pytorch/issues/49171) of a Jacobian that is full of zeros.
 """
 
 from __future__ import annotations

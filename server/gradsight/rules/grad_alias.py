@@ -85,6 +85,9 @@ x.grad.zero_()
 ## Fix safety
 
 `.detach().clone()` is safe: the variable keeps its value and nothing else changes.
+
+See [Tensor.grad](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html) and a
+[report](https://github.com/huggingface/pytorch-image-models/pull/2786) of a previous gradient that is the present one.
 """
 
 from __future__ import annotations

@@ -64,6 +64,9 @@ assert x.grad.norm() == 0
 
 Moving the line after the backward, or the clearing after the line, is unsafe: other lines may rely on the order.
 Skipping what has no gradient is safe, unless a cut is reported in the same file: then the cut is what to change.
+
+See [Tensor.grad](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.grad.html) and a
+[report](https://github.com/anishmadan23/adversarial-attacks-pytorch/issues/1) of an attack on an input that needs no gradient.
 """
 
 from __future__ import annotations

@@ -99,6 +99,9 @@ print(net(torch.ones(4, 2)))
 ## Fix safety
 
 A `torch.no_grad()` block is safe where the mode is switched on again further down, which shows where the block ends; otherwise it is unsafe.
+
+See [torch.set_grad_enabled](https://docs.pytorch.org/docs/stable/generated/torch.set_grad_enabled.html) and a
+[report](https://github.com/davidmascharka/tbd-nets/issues/8) of a validation that leaves grad mode off.
 """
 
 from __future__ import annotations

@@ -65,6 +65,9 @@ assert plain.grad is None
 ## Fix safety
 
 `retain_grad()` before the backward is safe: values and other gradients stay as they are. Where the tensor was meant to be the leaf, `requires_grad_()` at the end of the line that makes it is safe as well.
+
+See [Tensor.is_leaf](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.is_leaf.html) and a
+[report](https://github.com/BorealisAI/advertorch/issues/49) of an attacked image without a gradient.
 """
 
 from __future__ import annotations

@@ -51,6 +51,9 @@ assert slope is None
 ## Fix safety
 
 Making the tensor require grad before it is used is safe where it is made on the spot, and unsafe elsewhere. `allow_unused=True` is not among the fixes: it would only hide the mistake.
+
+See [torch.autograd.grad](https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html) and a
+[report](https://github.com/showlab/BoxDiff/issues/20) of latents that the loss does not depend on.
 """
 
 from __future__ import annotations

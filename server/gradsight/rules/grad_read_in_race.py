@@ -74,6 +74,9 @@ worker.join()
 ## Fix safety
 
 Waiting for the thread first is safe: what is read is the finished gradient. It is unsafe where the threads already wait for each other, as with the event above: one more wait could block forever.
+
+See [Multithreaded autograd](https://docs.pytorch.org/docs/stable/notes/autograd.html#multithreaded-autograd) and a
+[report](https://github.com/pytorch/pytorch/pull/182604) on gradients that several threads add up.
 """
 
 from __future__ import annotations

@@ -148,6 +148,9 @@ Scale.apply(x, 2.0).sum().backward()
 ## Fix safety
 
 `None` for the missing gradients is safe where the call gives plain numbers for those arguments. Elsewhere it is unsafe: if one of them belongs to a tensor, its gradient is silently lost.
+
+See [Extending torch.autograd](https://docs.pytorch.org/docs/stable/notes/extending.html) and a
+[report](https://github.com/evanmy/sae/issues/5) of a prior that returns one gradient for two inputs.
 """
 
 from __future__ import annotations

@@ -87,6 +87,9 @@ assert other.grad.tolist() == [4.0, 4.0, 4.0]
 ## Fix safety
 
 Returning a new gradient is safe: what is returned is the same, and the other branch has its own.
+
+See [Tensor.register_hook](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.register_hook.html) and a
+[report](https://github.com/pytorch/pytorch/issues/81417) of a backward that adds to its argument.
 """
 
 from __future__ import annotations

@@ -77,6 +77,9 @@ assert net.weight.grad.abs().sum() > 0
 ## Fix safety
 
 Passing the gradient through unchanged is unsafe: it is an estimate, and a smooth form or the value before rounding may be what you want.
+
+See [torch.round](https://docs.pytorch.org/docs/stable/generated/torch.round.html) and a
+[report](https://github.com/eladhoffer/quantized.pytorch/issues/5) of weights that are rounded to levels.
 """
 
 from __future__ import annotations

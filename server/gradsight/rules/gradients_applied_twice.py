@@ -37,6 +37,25 @@ optimizer.step(lambda: loss)  # warning: GS520
 assert torch.equal(net.weight.grad, before)
 ```
 
+Two parameters that share memory by `.data` are still two: each has a gradient and averages of its own, and a step writes the
+memory once for each.
+
+```python
+import torch
+from torch import nn
+
+embed, head = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)
+head.weight.data = embed.weight.data  # warning: GS520
+optimizer = torch.optim.Adam([*embed.parameters(), *head.parameters()], lr=0.1)
+words = torch.tensor([0, 1, 2])
+for _ in range(2):
+    optimizer.zero_grad()
+    nn.functional.cross_entropy(head(embed(words)), words).backward()
+    optimizer.step()
+assert head.weight.data_ptr() == embed.weight.data_ptr()
+assert len(optimizer.state) == 2  # `head.weight = embed.weight` gives one, with the sum of both gradients
+```
+
 ## Use instead
 
 Give each parameter to one optimizer, and step it once for each backward.
@@ -90,6 +109,7 @@ from gradsight.model.rule import Rule, make_finding, quoted
 MESSAGES = {
     "closure": "this closure computes no new gradients: call `zero_grad()`, forward and `backward()` in it",
     "shared": "two optimizers hold {parameter}, so its gradient is applied twice: give it to one of them",
+    "memory": "{parameter} only shares the memory of another parameter: assign the parameter itself",
     "again": "this step applies the same gradients again: call `step()` once for each `backward()`",
 }
 

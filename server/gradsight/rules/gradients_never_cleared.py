@@ -101,6 +101,9 @@ for step in range(3):
 ## Fix safety
 
 Adding `zero_grad()` at the start of an iteration with a single backward is safe: each step uses its own gradient. With several, or where the step comes elsewhere, it is unsafe: gradients may be meant to add up.
+
+See [Optimizer.zero_grad](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html) and a
+[report](https://github.com/locuslab/fast_adversarial/issues/26) of a perturbation whose gradients add up.
 """
 
 from __future__ import annotations

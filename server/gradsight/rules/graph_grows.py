@@ -53,6 +53,9 @@ for step in range(2):
 ## Fix safety
 
 Freeing the graph in each step is unsafe: the gradient then ends at the start of the step.
+
+See [Tensor.backward](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) and a
+[report](https://github.com/isds-neu/PeRCNN/issues/3) of a recurrent network that keeps its graphs.
 """
 
 from __future__ import annotations

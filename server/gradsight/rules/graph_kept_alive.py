@@ -120,6 +120,9 @@ assert total.grad_fn is None
 ## Fix safety
 
 Adding the number, or the detached loss, is safe where the total is never differentiated: its value is the same.
+
+See [Frequently asked questions](https://docs.pytorch.org/docs/stable/notes/faq.html) and a
+[report](https://github.com/BatsResearch/labelmodels/issues/4) of a running loss that keeps every graph.
 """
 
 from __future__ import annotations

@@ -76,6 +76,9 @@ optimizer.step()
 ## Fix safety
 
 Removing the cut is unsafe: the gradient then reaches what came before, which may not be what you want.
+
+See [Tensor.requires_grad_](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad_.html) and a
+[report](https://github.com/speechbrain/speechbrain/issues/735) of a loss that is wrapped again.
 """
 
 from __future__ import annotations

@@ -96,6 +96,9 @@ layer(torch.ones(1, 2)).sum().backward()
 ## Fix safety
 
 A step against the gradient (`w -= 0.1 * w.grad`) under `torch.no_grad()` is safe: it is how a leaf is updated by hand. Any other write under `torch.no_grad()` is unsafe, because no gradient reflects it. A new tensor (`x = x + 1`) is unsafe too: `x` becomes a computed tensor, its `.grad` stays `None`, and an optimizer that holds the leaf does not see the change.
+
+See [In-place operations with autograd](https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd) and a
+[report](https://github.com/PingoLH/FCHarDNet/issues/61) of kernels that are copied into a layer.
 """
 
 from __future__ import annotations

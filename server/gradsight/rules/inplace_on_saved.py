@@ -101,6 +101,9 @@ y *= 2
 ## Fix safety
 
 Writing to a new tensor (`y = y * 2`) is safe when no other variable shares the memory of the written tensor; otherwise it is unsafe, because those variables would no longer see the change. Giving the operator a clone, and removing `inplace=True` from a layer, are safe: every value stays as it is.
+
+See [In-place operations with autograd](https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd) and a
+[report](https://github.com/Jee-King/TSAN/issues/3) of a skip connection that overwrites the output of a sigmoid.
 """
 
 from __future__ import annotations

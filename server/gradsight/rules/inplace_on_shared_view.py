@@ -86,6 +86,9 @@ assert table.sum() == 6
 ## Fix safety
 
 Writing to a new tensor, and cloning the view where it is made, are safe when nothing reads the change through the base; otherwise they are unsafe.
+
+See [Tensor Views](https://docs.pytorch.org/docs/stable/tensor_view.html) and a
+[report](https://github.com/haofanwang/Score-CAM/issues/28) of channels that are normalised one by one.
 """
 
 from __future__ import annotations

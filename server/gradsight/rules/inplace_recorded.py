@@ -42,6 +42,9 @@ counts += 1
 ## Fix safety
 
 Writing to a new tensor is safe when no other variable shares the memory; otherwise it is unsafe.
+
+See [In-place operations with autograd](https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd) and a
+[report](https://github.com/pytorch/vision/issues/807) that asks why torchvision's models may use in-place layers.
 """
 
 from __future__ import annotations

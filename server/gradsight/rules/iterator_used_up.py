@@ -68,6 +68,9 @@ assert net.weight.grad.tolist() == [[1.0, 1.0]]
 ## Fix safety
 
 Storing a list is unsafe: the code that did nothing so far then runs.
+
+See [Module.parameters](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.parameters) and a
+[report](https://github.com/pytorch/torchtitan/pull/1258) of a norm that uses up the parameters to clip.
 """
 
 from __future__ import annotations

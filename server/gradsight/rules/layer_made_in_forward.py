@@ -77,6 +77,9 @@ net(torch.ones(4, 2)).sum().backward()
 ## Fix safety
 
 Moving the layer to `__init__` is unsafe: its sizes may not be known there.
+
+See [Module](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html) and a
+[report](https://github.com/lafith/Mobile-UNet/issues/1) of a convolution that is made in every call.
 """
 
 from __future__ import annotations

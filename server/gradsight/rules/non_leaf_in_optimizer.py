@@ -46,6 +46,9 @@ optimizer = torch.optim.SGD([weight], lr=0.1)
 ## Fix safety
 
 `requires_grad_()` at the end, where the tensor is finished, is safe: the numbers are the same, and nothing was recorded that could be lost.
+
+See [torch.optim](https://docs.pytorch.org/docs/stable/optim.html) and a
+[report](https://github.com/pytorch/pytorch/issues/140469) of a latent code that is scaled first.
 """
 
 from __future__ import annotations

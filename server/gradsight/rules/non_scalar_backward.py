@@ -59,6 +59,9 @@ x = torch.ones(1, 1, requires_grad=True)
 ## Fix safety
 
 `.sum()` and `.mean()` are both offered and both unsafe: they differ by a factor, and only you know which one you want.
+
+See [Tensor.backward](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.backward.html) and a
+[report](https://github.com/mindee/doctr/pull/379) of a loss with one value for each word.
 """
 
 from __future__ import annotations

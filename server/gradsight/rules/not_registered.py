@@ -135,6 +135,9 @@ Net()(torch.ones(4, 2)).sum().backward()
 ## Fix safety
 
 `nn.ModuleList(...)` around the list, and `nn.Parameter` in place of the tensor, are safe where the class only uses what both kinds of container have; otherwise they are unsafe. `register_buffer` for a tensor is unsafe: it moves and is saved with the module, and is no longer trained.
+
+See [ModuleList](https://docs.pytorch.org/docs/stable/generated/torch.nn.ModuleList.html) and a
+[report](https://github.com/pytorch/pytorch/issues/715) of layers in a plain list.
 """
 
 from __future__ import annotations

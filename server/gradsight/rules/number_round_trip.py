@@ -69,6 +69,9 @@ print(total)
 ## Fix safety
 
 Removing `.item()` is safe where the number goes straight into arithmetic with tensors; elsewhere it is unsafe, because what was a number becomes a tensor.
+
+See [Tensor.item](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.item.html) and a
+[report](https://github.com/guopengf/FL-MRCM/issues/10) of an adversarial term that is added as a number.
 """
 
 from __future__ import annotations

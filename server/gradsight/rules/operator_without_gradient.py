@@ -85,6 +85,9 @@ assert x.grad.tolist() == [1.0, 1.0]
 ## Fix safety
 
 `rsample()` in place of `sample()` is unsafe: not every distribution has it. There is no fix for the other operators: only you know which differentiable loss you want.
+
+See [torch.argmax](https://docs.pytorch.org/docs/stable/generated/torch.argmax.html) and a
+[report](https://github.com/LZGMatrix/BOP19_CDPN_2019ICCV/issues/4) of coordinates that are taken by `argmax`.
 """
 
 from __future__ import annotations

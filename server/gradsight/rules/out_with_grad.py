@@ -44,6 +44,9 @@ with torch.no_grad():
 ## Fix safety
 
 Assigning the result (`buffer = torch.mul(x, weight)`) is safe when no other variable shares the memory of the buffer; otherwise it is unsafe, because those variables would no longer see the change.
+
+See [the out= argument of torch.add](https://docs.pytorch.org/docs/stable/generated/torch.add.html) and a
+[report](https://github.com/pytorch/pytorch/issues/93683) of a buffer for similarities.
 """
 
 from __future__ import annotations

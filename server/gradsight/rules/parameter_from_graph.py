@@ -84,6 +84,9 @@ assert net.scale.grad is not None
 ## Fix safety
 
 Using the tensor without `nn.Parameter` is safe: the value is the same, and the gradient reaches what it was computed from.
+
+See [Parameter](https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html) and a
+[report](https://github.com/chr5tphr/zennit/pull/185) of merged weights that lose their gradient.
 """
 
 from __future__ import annotations

@@ -84,6 +84,9 @@ assert base.grad is not None
 ## Fix safety
 
 `nn.Parameter(...)` around the tensor is unsafe: an optimizer that was made before does not know the new parameter. Around a tensor with a graph it is not offered.
+
+See [Parameter](https://docs.pytorch.org/docs/stable/generated/torch.nn.parameter.Parameter.html) and a
+[report](https://github.com/pytorch/pytorch/issues/44022) of weights that a softmax is assigned to.
 """
 
 from __future__ import annotations

@@ -69,6 +69,9 @@ optimizer.step()
 ## Fix safety
 
 Creating the optimizer after the replacement is safe: it was not used in between, so nothing is lost.
+
+See [torch.optim](https://docs.pytorch.org/docs/stable/optim.html) and a
+[report](https://github.com/huggingface/transformers/pull/3532) of embeddings that are resized after the optimizer was made.
 """
 
 from __future__ import annotations

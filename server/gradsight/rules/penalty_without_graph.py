@@ -81,6 +81,9 @@ optimizer.step()
 ## Fix safety
 
 `create_graph=True` is safe: the values are the same, and the penalty gets its gradient.
+
+See [torch.autograd.grad](https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad.html) and a
+[report](https://github.com/dragen1860/MAML-Pytorch/issues/32) of a meta gradient that is only of first order.
 """
 
 from __future__ import annotations

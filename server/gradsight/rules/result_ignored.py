@@ -71,6 +71,9 @@ hidden.sum().backward()
 ## Fix safety
 
 Assigning the result to the same name is unsafe, because the value changes. For `detach()`, which leaves the value as it is, it is safe.
+
+See [Tensor.clamp](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.clamp.html) and a
+[report](https://github.com/LixiangHan/GANs-for-1D-Signal/issues/7) of a penalty that is left out of the loss.
 """
 
 from __future__ import annotations

@@ -60,6 +60,9 @@ scaler.update()
 ## Fix safety
 
 `scaler.unscale_(optimizer)` before the clipping is safe: the clipping then sees the unscaled gradients.
+
+See [Working with unscaled gradients](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#working-with-unscaled-gradients) and a
+[report](https://github.com/milesial/Pytorch-UNet/issues/468) of gradients that are clipped while they are scaled.
 """
 
 from __future__ import annotations

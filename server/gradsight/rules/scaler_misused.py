@@ -94,6 +94,9 @@ for x in torch.ones(3, 4, 2):
 ## Fix safety
 
 No fix is offered: where the update belongs depends on the loop.
+
+See [Gradient scaling](https://docs.pytorch.org/docs/stable/amp.html#gradient-scaling) and a
+[report](https://github.com/Azure/MS-AMP/pull/45) of a scaler that is never updated.
 """
 
 from __future__ import annotations

@@ -57,6 +57,9 @@ for epoch in range(2):
 ## Fix safety
 
 Swapping the two lines is unsafe: the learning rates of all steps shift by one.
+
+See [How to adjust learning rate](https://docs.pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate) and a
+[report](https://github.com/michuanhaohao/reid-strong-baseline/issues/190) of a schedule that steps when an epoch begins.
 """
 
 from __future__ import annotations

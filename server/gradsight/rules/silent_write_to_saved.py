@@ -145,6 +145,9 @@ Giving the operator a clone is safe: every value stays as it is, and the gradien
 
 See [how autograd checks versions](https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-correctness-checks) and
 [checkpoint](https://docs.pytorch.org/docs/stable/checkpoint.html).
+
+See [In-place operations with autograd](https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-operations-with-autograd) and a
+[report](https://github.com/pytorch/pytorch/issues/6990) on what `.data` hides from autograd.
 """
 
 from __future__ import annotations

@@ -80,6 +80,9 @@ nn.functional.cross_entropy(scores, torch.tensor([0])).backward()
 ## Fix safety
 
 Removing the activation is unsafe: the loss and its gradient change.
+
+See [CrossEntropyLoss](https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html) and a
+[report](https://github.com/jindongwang/Deep-learning-activity-recognition/issues/10) of a softmax before it.
 """
 
 from __future__ import annotations

@@ -66,6 +66,9 @@ for step in range(2):
 ## Fix safety
 
 Detaching the carried state is unsafe: the gradient then ends at the start of the step. That is truncated backpropagation through time, which is a choice.
+
+See [Tensor.detach](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html) and a
+[report](https://github.com/LiyuanLucasLiu/LD-Net/issues/6) of a hidden state that is carried on.
 """
 
 from __future__ import annotations

@@ -119,6 +119,9 @@ critic_loss.backward()
 ## Fix safety
 
 Moving the step after the last backward is unsafe: both gradients are then applied in one step.
+
+See [In-place correctness checks](https://docs.pytorch.org/docs/stable/notes/autograd.html#in-place-correctness-checks) and a
+[report](https://github.com/rail-berkeley/rlkit/pull/109) of critics that are stepped before the policy's backward.
 """
 
 from __future__ import annotations

@@ -93,6 +93,9 @@ assert weight.item() != 0.0
 ## Fix safety
 
 Calling `backward()` on the last loss first is unsafe: it is a guess which loss you want.
+
+See [Optimizer.step](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.step.html) and a
+[report](https://github.com/yusukeurakami/plan2explore-pytorch/issues/4) of an optimizer that was given the wrong parameters.
 """
 
 from __future__ import annotations

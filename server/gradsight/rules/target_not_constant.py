@@ -80,6 +80,9 @@ loss.backward()
 ## Fix safety
 
 `.detach()` on the target is unsafe: some methods train both sides.
+
+See [Tensor.detach](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.detach.html) and a
+[report](https://github.com/higgsfield/RL-Adventure/issues/32) of a bootstrapped target.
 """
 
 from __future__ import annotations

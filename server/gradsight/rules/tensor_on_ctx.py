@@ -82,6 +82,9 @@ assert x.grad.tolist() == [2.0, 2.0, 2.0]
 ## Fix safety
 
 Saving a copy for backward is safe: the gradient is taken at the values that `forward` saw. Saving the tensor itself is unsafe: a change in between, unnoticed so far, becomes an error.
+
+See [Extending torch.autograd](https://docs.pytorch.org/docs/stable/notes/extending.html) and a
+[report](https://github.com/sniklaus/softmax-splatting/issues/50) of inputs that were changed before backward.
 """
 
 from __future__ import annotations

@@ -84,6 +84,9 @@ assert x.grad.tolist() == [0.0, 0.0, 0.0]
 ## Fix safety
 
 Making a new tensor with grad mode on is unsafe: the value stays the same and the gradient changes, which may not be what you want.
+
+See [torch.no_grad](https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html) and a
+[report](https://github.com/pytorch/pytorch/issues/7860) of a write through `detach()` that changes what is differentiated.
 """
 
 from __future__ import annotations

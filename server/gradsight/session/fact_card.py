@@ -23,12 +23,16 @@ def fact_card(fact: OpFact, torch_version: str = "") -> str:
     return "\n".join([*lines, *_closing(fact, torch_version)])
 
 
-def call_card(shown: OpFact, fact: OpFact, cases: Sequence[Case], torch_version: str = "") -> str:
+def call_card(
+    shown: OpFact, fact: OpFact, cases: Sequence[Case], torch_version: str = "", is_recorded: bool = True
+) -> str:
     """The card of a call: the cases of `fact` that it meets, under the name that the program calls it by."""
     # What the signature does not show has no name that a reader could know.
     fact = replace(fact, parameters=tuple(each for each in fact.parameters if each in shown.parameters))
     told = list(dict.fromkeys(tuple(case_sentences(fact, case)) for case in cases))
     lines = [f"**`{signature(shown)}`**", ""]
+    if not is_recorded:
+        lines.append("- not recorded here: grad mode is off, or nothing that it is given requires grad")
     if len(told) == 1:
         lines += [f"- {sentence}" for sentence in told[0]]
     else:
@@ -38,11 +42,13 @@ def call_card(shown: OpFact, fact: OpFact, cases: Sequence[Case], torch_version:
     return "\n".join([*lines, *_closing(fact, torch_version)])
 
 
-def of_call(case: Case, numbers: Sequence[str], copied: Sequence[str] = ()) -> Case:
-    """The case of a call in which some arguments are plain numbers: none is kept as anything that can be written, or needs grad.
+def of_call(case: Case, numbers: Sequence[str], copied: Sequence[str] = (), is_recorded: bool = True) -> Case:
+    """The case of a call in which some arguments are plain numbers or left out: none is kept, or needs grad.
 
-    Of those that are copied it cannot be said that they are kept.
+    Of those that are copied it cannot be said that they are kept; a call that is not recorded keeps nothing.
     """
+    if not is_recorded:
+        return replace(case, saves=(), holds_saved="never")
     saves = (
         replace(save, when="sometimes") if save.what in copied and save.when == "always" else save
         for save in case.saves

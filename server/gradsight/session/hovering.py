@@ -133,11 +133,11 @@ def _facts_of(table: Table, name: str, calls: Sequence[CallCard]) -> list[str]:
         assert fact is not None
         shown = (table.find(name) if name and not is_reflected(fact.name) else None) or fact
         cases = [
-            of_call(fact.cases[number], met[0].numbers, met[0].copied)
+            of_call(fact.cases[number], met[0].numbers, met[0].copied, met[0].is_recorded)
             for number in met[0].cases
             if number < len(fact.cases)
         ]
-        return [*cast, call_card(shown, fact, cases, table.torch_version)]
+        return [*cast, call_card(shown, fact, cases, table.torch_version, met[0].is_recorded)]
     fact = table.find(name) if name else None
     return [*cast, fact_card(fact, table.torch_version)] if fact is not None else []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsight.interp.libraries.standard import Standard
+from gradsight.interp.libraries.standard_objects import StandardObjects
 from gradsight.interp.path_state import PathState
 from gradsight.model.library_objects import DataLoader, Dataset, Optimizer, Scheduler
 from gradsight.model.sites import Syntax
@@ -19,7 +19,7 @@ Holder = Optimizer | Scheduler | Dataset | DataLoader
 MOST_DEEP = 3
 
 
-class Copying(Standard):
+class Copying(StandardObjects):
     """Copies of values."""
 
     def __init__(self, path: PathState) -> None:

@@ -36,6 +36,7 @@ from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import AttributeInvented, Read
 from gradsight.model.unlisted import owners_of_rest
+from gradsight.model.unseen_holders import may_be_held
 from gradsight.model.values import (
     MISSING,
     Array,
@@ -189,6 +190,8 @@ class Library(Copying):
     # -- calls -------------------------------------------------------------------------------------------------------
 
     def call_external(self, path: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
+        if path in TREES:
+            return self.tree_map(args, kwargs, node)
         if path.startswith("torch.") or path == "torch":
             return self.call_torch(path, args, kwargs, node)
         if path.startswith("builtins."):
@@ -329,7 +332,11 @@ class Library(Copying):
 
     def make_thread(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         target = kwargs.get("target", args[1] if len(args) > 1 else None)
-        return BackgroundThread("threading.Thread", self.path.site(node), target, kwargs.get("args"))
+        thread = BackgroundThread("threading.Thread", self.path.site(node), target, kwargs.get("args"))
+        named = kwargs.get("kwargs")
+        if isinstance(named, Mapping):
+            thread.named = {name: value for name, value in named.items.items() if isinstance(name, str)}
+        return thread
 
     def make_pool(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         return ThreadPool("ThreadPoolExecutor", self.path.site(node))
@@ -386,10 +393,11 @@ class Library(Copying):
         cuts |= self.autograd.made_an_array(name, args, node)
         out = kwargs.get("out")
         if isinstance(out, Array):
-            self.autograd.write_array(out, node, name)
+            is_itself = bool(args) and isinstance(args[0], Array) and args[0].tensor is out.tensor
+            self.autograd.write_array(out, node, name, args[1:] if is_itself else None)
             return out
         if name in ("copyto", "put", "fill_diagonal") and args and isinstance(args[0], Array):
-            self.autograd.write_array(args[0], node, name)
+            self.autograd.write_array(args[0], node, name, args[1:])
             return None
         if name in ("asarray", "ascontiguousarray") and args and isinstance(args[0], Array):
             return args[0]
@@ -536,11 +544,12 @@ class Library(Copying):
         if name == "start":
             before, self.autograd.thread = self.autograd.thread, thread
             try:
-                arguments, target = thread.args, thread.target
+                target, given, named = thread.target, self.listed(thread.args), dict(thread.named)
                 if isinstance(target, (Function, Method, Bound, Partial)):
-                    self.language.call(
-                        target, list(arguments.items) if isinstance(arguments, Seq) else [], {}, node
-                    )
+                    self.language.call(target, given, named, node)
+                else:
+                    self.nn.unknown_result("a thread of an unknown function", given, named, node)
+                    may_be_held([*given, *named.values()])
             finally:
                 self.autograd.thread = before
         elif name in ("join", "result", "exception"):
@@ -550,6 +559,12 @@ class Library(Copying):
         return None if name in ("start", "join") else Unknown(f"{name} of a thread")
 
 
+TREES = {
+    "torch.utils._pytree.tree_map",
+    "torch.utils._pytree.tree_map_",
+    "optree.tree_map",
+    "tree.map_structure",
+}
 STANDARD = {
     "copy.deepcopy": "copy_deep", "copy.copy": "copy_shallow", "collections.namedtuple": "make_namedtuple",
     "collections.deque": "make_deque", "collections.defaultdict": "make_defaultdict", "collections.OrderedDict": "objects.builtin_dict",
@@ -562,6 +577,7 @@ STANDARD = {
     "concurrent.futures.wait": "wait_for", "concurrent.futures.as_completed": "wait_for", "contextlib.suppress": "suppress", "contextlib.nullcontext": "null_context",
     "functools.cached_property": "cached_property", "functools.singledispatch": "single_dispatch",
     "contextlib.closing": "language.make_closing", "contextlib.ExitStack": "language.make_exit_stack", "contextlib.AsyncExitStack": "language.make_exit_stack", "contextlib.contextmanager": "make_context_manager",
+    "contextvars.ContextVar": "context_variable", "itertools.groupby": "group_by",
     "types.SimpleNamespace": "simple_namespace", "sys.exit": "exit_program", "os._exit": "exit_program",
 }  # fmt: skip
 

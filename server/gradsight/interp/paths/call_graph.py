@@ -19,9 +19,11 @@ WRITE, CUT, TRAIN, REGISTER = "write", "cut", "train", "register"
 CUTTING = frozenset({
     "detach", "detach_", "item", "numpy", "tolist", "data", "tensor", "as_tensor", "from_numpy", "array", "asarray", "no_grad",
     "inference_mode", "set_grad_enabled", "argmax", "argmin", "round", "sign", "floor", "ceil", "trunc", "Parameter", "softmax",
-    "log_softmax", "sigmoid", "logsigmoid", "checkpoint", "float", "one_hot", "multinomial",
+    "log_softmax", "sigmoid", "logsigmoid", "checkpoint", "one_hot", "multinomial",
 })  # fmt: skip
 """Names of what keeps data and drops the graph, or changes what a loss gets."""
+NUMBER = "float"
+"""A function that makes a number of a tensor where it is called; the name of a type, and a method that passes gradients on, elsewhere."""
 TRAINING = frozenset({
     "backward", "zero_grad", "grad", "autograd", "requires_grad", "requires_grad_", "set_grad_enabled", "register_hook",
     "is_grad_enabled", "apply", "retain_grad", "step",
@@ -125,6 +127,8 @@ def _summary_of(function: ast.AST) -> Summary:
         name = called_name(call)
         if name:
             calls.add(name)
+            if name == NUMBER and isinstance(call.func, ast.Name):
+                reasons.add(CUT)
             if name[-1] == "_" and name[0] != "_" and name[0].islower():
                 reasons.add(WRITE)
             steps = steps or name in STEPS
@@ -138,17 +142,28 @@ def _summary_of(function: ast.AST) -> Summary:
         for keyword in call.keywords:
             if keyword.arg in ("inplace", "out"):
                 reasons.add(WRITE)
-    if parts.get(ast.AugAssign):
+    if not all(is_of_sequences(node) for node in parts.get(ast.AugAssign, ())):
         reasons.add(WRITE)
     for node in parts.get(ast.Assign, ()):
         for target in node.targets:
             if isinstance(target, ast.Subscript):
-                reasons.add(WRITE)
+                if not is_text(target.slice):
+                    reasons.add(WRITE)
             elif isinstance(target, ast.Attribute) and (
                 makes_several(node.value) or hides_leaf(node.value) or replaces_parameter(target, node.value)
             ):
                 reasons.add(REGISTER)
     return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over), put, made)
+
+
+def is_of_sequences(node: ast.AugAssign) -> bool:
+    """Whether `+=` makes a tuple, a list or a text longer: `states += (hidden,)`."""
+    return isinstance(node.value, (ast.Tuple, ast.List, ast.JoinedStr)) or is_text(node.value)
+
+
+def is_text(node: ast.expr) -> bool:
+    """Whether an expression is a text, which no tensor has an item under."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def put_away(parts: ByClass) -> tuple[frozenset[str], frozenset[str], bool]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.late_settings import LateSettings
+from gradsight.interp.python.generators import value_of
 from gradsight.interp.syntax import cuts_what_it_is_given, returns_value
 from gradsight.interp.tensors.module_methods import NotFollowed
 from gradsight.model.library_objects import Optimizer
@@ -23,7 +24,6 @@ from gradsight.model.source import Source
 from gradsight.model.tensors import Tensor
 from gradsight.model.unfinished import leave_unfinished
 from gradsight.model.values import (
-    MISSING,
     ClassValue,
     Function,
     Instance,
@@ -85,6 +85,7 @@ class DistantCalls(LateSettings):
         caller, home = path.frame.unit.path, path.module.path
         target = function.defined().unit
         path.entered.add(function.node)
+        self.entry.meet_arguments(args, kwargs, node)
         if function.decorates is not None and target.path == home != function.unit.path:
             return self.through_decorator(function, function.decorates, args, kwargs, node)
         if target.path != home and args and isinstance(args[0], DESCRIBED):
@@ -160,17 +161,22 @@ class DistantCalls(LateSettings):
 
     def run_generator(
         self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()
-    ) -> Generator[Value, None, None]:
+    ) -> Generator[Value, Any, Value]:
         """The values of a generator; one of another file that costs too much gives what is not known instead."""
         path = self.path
         home, flow = path.module.path, super().run_generator(frame, body, around)
         held = list(frame.namespace.values())
+        sent: Value = None
         while True:
             if self.is_far or frame.unit.path == home or frame.unit.library or path.frame.unit.path != home:
-                item = next(flow, MISSING)
-                if item is MISSING:
-                    return
-                yield item
+                try:
+                    item = flow.send(sent)
+                except StopIteration as stop:
+                    return value_of(stop)
+                try:
+                    sent = yield item
+                except RaisedError as thrown:
+                    sent = yield flow.throw(thrown)
                 continue
             state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
             own = path.budget
@@ -180,7 +186,9 @@ class DistantCalls(LateSettings):
                 break
             self.is_far = True
             try:
-                item = next(flow, MISSING)
+                item = flow.send(sent)
+            except StopIteration as stop:
+                return value_of(stop)
             except PathEnded:
                 if path.budget >= 0:
                     raise
@@ -189,14 +197,13 @@ class DistantCalls(LateSettings):
             finally:
                 self.is_far = False
                 path.budget = own - (given - max(0, path.budget))
-            if item is MISSING:
-                return
-            yield item
+            sent = yield item
         for name, value in state.items():
             setattr(path, name, value)
         reason = f"{frame.name} costs too much to follow"
         for _ in range(FEW):
             yield self.nn.unknown_result(reason, held, {}, path.node)
+        return self.path.gap(reason, path.node)
 
     def allowance(self) -> int:
         """What a call into another file may spend."""

@@ -39,6 +39,7 @@ from gradsight.interp.paths.entry_kinds import (
     with_inner_classes,
 )
 from gradsight.interp.paths.grad_guards import called_without_grad
+from gradsight.interp.paths.idle_functions import is_idle
 from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
@@ -98,7 +99,7 @@ class Explorer:
         self.wanted: dict[ast.AST, bool] = {}
         """Functions worth executing by themselves, and whether there was work left for it."""
         self.over: list[Machine] = []
-        """Paths that were executed, but for those of the script, whose names are kept: what they made may not be mixed up."""
+        """Paths of the entry that is explored, but for those of the script, whose names are kept: what they made may not be mixed up."""
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
@@ -359,6 +360,9 @@ class Explorer:
             record.executed -= training_around([one for one in left if one[0] in self.alive])
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
+        for machine in self.over:
+            machine.dissolve()
+        self.over.clear()
 
     def path_ended(self, machine: Machine) -> None:
         """Hook: a path was executed."""
@@ -370,11 +374,13 @@ class Explorer:
         if node in self.executed:
             return False
         reasons = self.calls.reasons_for(node)
-        wanted = bool(reasons & {TRAIN, REGISTER} if context == "function" else reasons)
-        if wanted or (context != "function" and self.writes_somewhere):
+        if context == "function":
+            wanted = not reasons.isdisjoint({TRAIN, REGISTER})
+        else:
+            wanted = bool(reasons or self.writes_somewhere) and not is_idle(node, self.calls)
+        if wanted:
             self.wanted[node] = self.shared > 0
-            return self.shared > 0
-        return False
+        return wanted and self.shared > 0
 
     @cached_property
     def giving(self) -> Giving:
@@ -560,12 +566,13 @@ class Explorer:
                 )
             )
         args += further_arguments(defined.node)
+        named = self.optional_by_name(machine, defined, context)
         # What happened to the object before is of an earlier moment than the first thing that the call does.
         machine.tick += 1
         started = machine.tick
         machine.language.watched = defined.node
         try:
-            result = machine.language.call_function(function, args, {}, defined.node)
+            result = machine.language.call_function(function, args, named, defined.node)
         except PathEnded:
             if machine.ended_early and machine.ended_at is not None:
                 unfinished = still_read(machine.ended_at)
@@ -582,6 +589,21 @@ class Explorer:
             result = machine.language.returned_inside
         differentiate(machine, result, defined, self.outer_frame(machine, defined.unit))
 
+    def optional_by_name(self, machine: Machine, function: Function, context: str) -> dict[str, Value]:
+        """What may be passed by name alone and is None otherwise: given on one path, left out on another."""
+        names = [
+            one
+            for one in function.node.args.kwonlyargs
+            if one.arg in function.keyword_defaults and function.keyword_defaults[one.arg] is None
+        ]
+        machine.has_optional_arguments = machine.has_optional_arguments or bool(names)
+        outer = self.outer_frame(machine, function.unit)
+        return {
+            one.arg: unknown_argument(machine, outer, function, one, None, context)
+            for one in names
+            if not machine.leaves_out_optional
+        }
+
     def outer_frame(self, machine: Machine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)
 
@@ -589,7 +611,4 @@ class Explorer:
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:
     """The records of all entries of a module; `memory` is what is kept for the next time."""
     explorer = Explorer(program, source.path, memory, units)
-    records = explorer.run()
-    for machine in explorer.over:
-        machine.dissolve()
-    return records
+    return explorer.run()

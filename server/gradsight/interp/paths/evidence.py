@@ -340,6 +340,9 @@ class Evidence(UnknownGraphs):
             held = [self.stand_ins.get(id(one), one) for one in owner.attributes.values()]
             modules = [one for one in held if isinstance(one, (Layer, Instance)) and one.module is not None]
             result.given, result.plain = (*result.given, *modules), result.plain and not modules
+            if modules and not self.path.grad_mode:
+                # With what it has of modules it computes something that is not recorded.
+                self.prove_graph(result, node)
         return result
 
     def applied_modules(self, function: Unknown, args: list[Value]) -> list[Module]:
@@ -407,10 +410,13 @@ class Evidence(UnknownGraphs):
         return module
 
     def meet_arguments(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST | None) -> None:
-        """Unknown code gets unknown values: those with a role are in its hands from here on."""
-        if not isinstance(node, ast.Call):
+        """Other code gets unknown values: those that have a role here have it there, or are in its hands from here on.
+
+        The arguments of a method may begin with its object, which no expression stands for.
+        """
+        if not isinstance(node, ast.Call) or len(args) < len(node.args):
             return
-        for expression, value in zip(node.args, args):
+        for expression, value in zip(node.args, args[len(args) - len(node.args) :]):
             if type(value) is Unknown and isinstance(expression, (ast.Name, ast.Attribute)):
                 self.stand_in_for(value, expression)
 

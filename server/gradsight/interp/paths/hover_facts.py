@@ -96,6 +96,8 @@ class SeenCall:
     is_cast: bool = False
     copied: frozenset[str] = frozenset()
     """Arguments of which an execution saved a copy, or may have."""
+    is_recorded: bool = False
+    """Whether an execution may have been recorded."""
 
 
 Gathered = dict[ast.AST, Seen | SeenCall]
@@ -215,6 +217,7 @@ class Onlooker(Explorer):
                 made.cases |= {call.case if facts == {made.fact} else None for call in calls}
                 made.is_cast = made.is_cast or any(call.is_cast for call in calls)
                 made.copied = made.copied.union(*(call.copied for call in calls))
+                made.is_recorded = made.is_recorded or any(call.is_recorded for call in calls)
 
     def told(self) -> Gathered:
         """All that was seen, without what other combinations of branches would show otherwise."""
@@ -505,7 +508,10 @@ def call_card_of(place: Span, seen: SeenCall, known: CallCard | None) -> CallCar
     numbers = seen.numbers if known is None else seen.numbers & {*known.numbers}
     met = sorted({*cases, *(known.cases if known is not None else ())})
     copied = seen.copied if known is None else seen.copied | {*known.copied}
-    return CallCard(place, seen.fact, tuple(met), tuple(sorted(numbers)), is_cast, tuple(sorted(copied)))
+    is_recorded = seen.is_recorded or (known is not None and known.is_recorded)
+    return CallCard(
+        place, seen.fact, tuple(met), tuple(sorted(numbers)), is_cast, tuple(sorted(copied)), is_recorded
+    )
 
 
 def operator_span(syntax: Any, unit: Unit) -> Span | None:

@@ -12,8 +12,10 @@ from gradsight.interp.paths.roles import (
 )
 from gradsight.interp.paths.settings_defaults import default_in, names_of_settings
 from gradsight.interp.paths.unknown_graphs import DESCRIBING, may_be_one, spoken_callee
-from gradsight.model.tensors import Cut, Tensor
+from gradsight.model.name_hints import suggests
+from gradsight.model.tensors import Cut, Maybe, Node, Tensor
 from gradsight.model.values import (
+    Array,
     ClassValue,
     Layer,
     Number,
@@ -125,6 +127,51 @@ class EvidenceLibraries(Transforms):
             return Number(value.cuts)
         return Number(value.cuts | {Cut("number", "item", self.path.site(node), tensor, self.path.tick)})
 
+    def differentiates(
+        self, receiver: Unknown, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> bool:
+        """`loss.backward()`, `engine.backward(loss)`: goes through the graph, if there is one or a cut shows that there is none."""
+        if receiver.graph is None and not args:
+            self.entry.prove_differentiated(receiver, node)
+        if receiver.graph is not None:
+            self.autograd.backward_call(self.entry.tensor_of(receiver), args, kwargs, node)
+            return True
+        if receiver.plain and receiver.cuts and (tensor := self.entry.assumed_tensor(receiver)) is not None:
+            self.autograd.backward_call(tensor, args, kwargs, node)
+            return True
+        loss = self.entry.as_graph_tensor(args[0]) if args else None
+        if loss is None and args and is_loss_given(node):
+            loss = self.without_graph(args[0], node)
+        if loss is not None and (loss.needs_grad() is True or (loss.cuts and is_loss_given(node))):
+            # Whatever else it does, it differentiates what it is given.
+            self.autograd.backward_call(loss, [], {}, node)
+            return True
+        return False
+
+    def without_graph(self, value: Value, node: ast.AST) -> Tensor | None:
+        """A number, or a value that was cut off, as the tensor without a graph that nothing can be differentiated by."""
+        if isinstance(value, (Number, Array)) and value.cuts:
+            plain = Tensor(self.path.site(node), shape=())
+            plain.cuts = value.cuts
+            return plain
+        if type(value) is Unknown and value.plain and value.cuts:
+            return self.entry.assumed_tensor(value)
+        return None
+
+    def detached(self, value: Unknown, node: ast.AST) -> Unknown:
+        """`value.detach()`: whoever has such a method gives values without a graph; that of modules is left behind."""
+        seen = Unknown(value.reason)
+        seen.given, seen.cuts = value.given, value.cuts
+        self.entry.prove_graph(seen, node)
+        source = self.entry.as_graph_tensor(seen)
+        if source is None or source.needs_grad() is not True:
+            source = Tensor(self.path.site(node), requires_grad=Maybe("the value has a graph", weak=True))
+            source.node = Node("unknown", source.site, [], source.requires_grad, self.path.tick)
+        result = Unknown("a value without its graph")
+        result.plain = True
+        result.cuts = value.cuts | {Cut("detach", "detach", self.path.site(node), source, self.path.tick)}
+        return result
+
     def unknown_method(
         self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
@@ -138,26 +185,17 @@ class EvidenceLibraries(Transforms):
                 return self.objects.call_method(stand_in, name, args, kwargs, node)
             if receiver.graph is not None and name in OF_LEAVES:
                 return receiver if name.endswith("_") else Unknown(f"{name} of a value of unknown code")
-        if name == "item" and not args and receiver.tensor is None and receiver.graph is None:
-            return self.number_of(receiver, node)
-        if name == "backward" and receiver.tensor is None:
-            if receiver.graph is None and not args:
-                self.entry.prove_differentiated(receiver, node)
-            if receiver.graph is not None:
-                self.autograd.backward_call(self.entry.tensor_of(receiver), args, kwargs, node)
-                return None
-            if (
-                receiver.plain
-                and receiver.cuts
-                and (tensor := self.entry.assumed_tensor(receiver)) is not None
-            ):
-                self.autograd.backward_call(tensor, args, kwargs, node)
-                return None
-            loss = self.entry.as_graph_tensor(args[0]) if args else None
-            if loss is not None and loss.needs_grad() is True:
-                # `engine.backward(loss)`: whatever else it does, it differentiates what it is given.
-                self.autograd.backward_call(loss, args[1:], {}, node)
-                return None
+        if not args and receiver.tensor is None and receiver.graph is None:
+            if name == "item":
+                return self.number_of(receiver, node)
+            if name == "detach" and type(receiver) is Unknown and not (receiver.plain or receiver.hint):
+                return self.detached(receiver, node)
+        if (
+            name == "backward"
+            and receiver.tensor is None
+            and self.differentiates(receiver, args, kwargs, node)
+        ):
+            return None
         result = super().unknown_method(receiver, name, args, kwargs, node)
         if type(result) is Unknown and not result.given:
             result.given = receiver.given
@@ -165,7 +203,7 @@ class EvidenceLibraries(Transforms):
             name in OF_CONTAINERS
             and type(result) is Unknown
             and result.graph is None
-            and receiver.graph is not None
+            and (receiver.graph is not None or (receiver.plain and receiver.cuts))
         ):
             return held_by(receiver, name, args)
         if name in OF_DISTRIBUTIONS and type(result) is Unknown and result.graph is None:
@@ -184,6 +222,14 @@ class EvidenceLibraries(Transforms):
             if name not in DESCRIBING and (receiver.plain or (key and is_source_name(key))):
                 result.plain = not result.hint
         return result
+
+
+def is_loss_given(call: ast.AST) -> bool:
+    """`strategy.backward(loss, model)`: the first argument is spoken of as a loss."""
+    first = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    while isinstance(first, (ast.Call, ast.Attribute)):
+        first = first.func if isinstance(first, ast.Call) else first.value
+    return isinstance(first, ast.Name) and suggests("loss", first.id)
 
 
 def held_by(container: Unknown, method: str, args: list[Value]) -> Value:

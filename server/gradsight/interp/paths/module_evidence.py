@@ -23,11 +23,23 @@ from gradsight.interp.paths.unknown_graphs import (
     not_watched,
     spoken_callee,
 )
+from gradsight.interp.python.open_keywords import OpenKeywords, all_given
 from gradsight.interp.tensors.checkpoints import Checkpoints
 from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.name_hints import suggests
+from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import MISSING, Instance, Layer, Module, Number, Seq, Super, Unknown, Value
+from gradsight.model.values import (
+    MISSING,
+    Instance,
+    Layer,
+    Module,
+    Number,
+    Seq,
+    Super,
+    Unknown,
+    Value,
+)
 
 SAYS_WHEN = ("need_update", "update_grad")
 """Options by which a scaler that is called is told whether to step."""
@@ -212,6 +224,8 @@ class EvidenceModules(Checkpoints):
             reason, *not_watched(callee, self.changed_by(node, args), kwargs), node
         )
         tensors = self.entry.graphs_in(args, kwargs)
+        if isinstance(kwargs, OpenKeywords) and isinstance(result, Unknown):
+            result.cuts = result.cuts | cuts_of(kwargs.spread)
         if reason.startswith(OF_TORCH) or not isinstance(result, Unknown):
             # torch's own functions without a model: whether they record is theirs to say.
             return result
@@ -226,8 +240,7 @@ class EvidenceModules(Checkpoints):
             # What the code computes here of values with a history is not recorded.
             result.plain = True
         elif suggests("holder of data", callee) or (
-            is_function_name(callee.rpartition(".")[2])
-            and self.entry.are_all_plain([*args, *kwargs.values()])
+            is_function_name(callee.rpartition(".")[2]) and self.entry.are_all_plain(all_given(args, kwargs))
         ):
             result.plain = True
         given = [*args, *kwargs.values()]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter as Counted
+from collections.abc import Mapping
 
 from gradsight.interp.path_state import Deaf, PathState
 from gradsight.interp.paths.grad_fns import WRITTEN_INSIDE
@@ -50,11 +51,12 @@ COPIES_STRIDED = frozenset("Linear bilinear einsum linear matmul".split())
 class CallSighting:
     """One call of an operator at one moment, and the case of its fact that it met; None where that is not certain."""
 
-    __slots__ = ("case", "copied", "fact", "is_cast", "numbers", "unit")
+    __slots__ = ("case", "copied", "fact", "is_cast", "is_recorded", "numbers", "unit")
 
     def __init__(
         self, unit: Unit, fact: OpFact, case: int | None, numbers: frozenset[str], is_cast: bool
     ) -> None:
+        self.is_recorded = True
         self.unit = unit
         self.fact = fact
         self.case = case
@@ -238,14 +240,19 @@ class NameObserver:
             return
         known = self.calls.setdefault(fact.node, [])
         if len(known) < MOST_PER_NAME:
-            numbers = frozenset(
+            numbers = {
                 name
                 for name, value in fact.arguments.items()
                 if is_constant(value) or isinstance(value, Number)
+            }
+            if is_spelled_out(fact.node):
+                numbers |= {name for name in selected[0].defaults if name not in fact.arguments}
+            sighting = CallSighting(
+                self.path.frame.unit, selected[0], selected[2], frozenset(numbers), self.path.autocast
             )
-            known.append(
-                CallSighting(self.path.frame.unit, selected[0], selected[2], numbers, self.path.autocast)
-            )
+            is_on = self.path.grad_mode and not self.path.inference
+            sighting.is_recorded = is_on and may_be_recorded(selected[0], fact.arguments)
+            known.append(sighting)
 
     # -- what tensors are made of, and who keeps them ----------------------------------------------------------------
 
@@ -387,3 +394,20 @@ def clean_up_in(statements: list[ast.stmt]) -> set[ast.AST]:
         for inner in (*outer.handlers, *outer.finalbody)
         for part in syntax_parts(inner)
     }
+
+
+def is_spelled_out(node: ast.AST) -> bool:
+    """Whether a call shows all of its arguments: what it does not show was not given."""
+    return not isinstance(node, ast.Call) or not (
+        any(isinstance(argument, ast.Starred) for argument in node.args)
+        or any(keyword.arg is None for keyword in node.keywords)
+    )
+
+
+def may_be_recorded(fact: OpFact, arguments: Mapping[str, Value]) -> bool:
+    """Whether something that an operator is given may require grad; a layer has parameters of its own."""
+    if fact.name.startswith("nn."):
+        return True
+    tensors = [one for value in arguments.values() for one in tensors_in(value)]
+    is_known = all(is_constant(value) or tensors_in(value) for value in arguments.values())
+    return not is_known or not tensors or any(one.needs_grad() is not False for one in tensors)

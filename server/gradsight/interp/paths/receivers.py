@@ -104,15 +104,15 @@ def forget_state(instance: Instance, depth: int = 0, known: Assigned | None = No
     `known`: what methods of the classes of its parts assign; a model has many parts of one class.
     """
     known = {} if known is None else known
+    filled = remembered_of(instance.cls, "filled outside init", filled_outside_init)
     assigned = known.get(instance.cls)
     if assigned is None:
         assigned = remembered_of(instance.cls, "assigned outside init", assigned_outside_init)
         known[instance.cls] = assigned
     for name, value in list(instance.attributes.items()):
-        if (
-            name in assigned
-            and not (instance.module is not None and name in instance.module.registered)
-            and not is_part(value)
+        is_registered = instance.module is not None and name in instance.module.registered
+        if not is_registered and (
+            (name in assigned and not is_part(value)) or (value is None and name in filled)
         ):
             instance.attributes[name] = Unknown(f"attribute {name}, which other methods assign")
         elif isinstance(value, Instance) and depth < 2:
@@ -145,6 +145,34 @@ def assigned_outside_init(cls: ClassValue) -> set[str]:
             assigned[name] = names
     helpers = helpers_of_init(nodes) if assigned else set()
     return {one for name, names in assigned.items() if name not in helpers for one in names}
+
+
+def filled_outside_init(cls: ClassValue) -> set[str]:
+    """Names of attributes that a method other than `__init__` gives something: what is still None waits for that method.
+
+    def __init__(self, data=None):
+        self.loader = None
+        if data is not None:
+            self.set_data(data)        # may be called later instead, before anything is trained
+    """
+    return {
+        name
+        for ancestor in cls.lineage()
+        if isinstance(ancestor, ClassValue)
+        for method in ancestor.namespace.values()
+        if isinstance(method, Function) and method.defined().name != "__init__"
+        for name in remembered(method.defined().node, "attributes filled", _attributes_filled)
+    }
+
+
+def _attributes_filled(function: ast.AST) -> frozenset[str]:
+    return frozenset(
+        target.attr
+        for one in parts_of(function, ast.Assign)
+        if not isinstance(one.value, ast.Constant)
+        for target in one.targets
+        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+    )
 
 
 def helpers_of_init(nodes: dict[str, list[ast.AST]]) -> set[str]:

@@ -178,6 +178,9 @@ def _role_of(key: str, scopes: list[ast.AST]) -> str:
     called = any(key in deeds.called for deeds in all_deeds)
     if "scale" in done and ("update" in done or "step" in done or done & ONLY_SCALERS):
         return SCALER
+    if done & ONLY_SCALERS or ({"step", "update"} <= done and suggests("scaler", key)):
+        # Another function scales by it: `backward(loss, scaler)`.
+        return SCALER
     given: set[str] = set().union(*(deeds.arguments.get(key, set()) for deeds in all_deeds))
     if not called and ("unscale_" in given or ("step" in given and {"scale", "update"} <= has)):
         if "unscale_" in given or BY_NAME[OPTIMIZER].search(last_part(key)):

@@ -24,6 +24,7 @@ from gradsight.interp.paths.roles import (
 from gradsight.interp.python.builtins import Builtins
 from gradsight.interp.python.contexts import Contexts
 from gradsight.interp.python.iteration import ROUNDS_WHEN_UNKNOWN
+from gradsight.interp.python.open_keywords import all_given
 from gradsight.interp.syntax import statement_around
 from gradsight.interp.tensors.tensor_api import TensorApi
 from gradsight.model.library_objects import Optimizer
@@ -130,7 +131,7 @@ class UnknownGraphs(Importing):
     def graphs_in(self, args: list[Value], kwargs: dict[str, Value]) -> list[Tensor]:
         """The tensors of a graph among arguments, also where they are unknown values that bring one."""
         found: list[Tensor] = []
-        todo = [(value, 0) for value in [*args, *kwargs.values()]]
+        todo = [(value, 0) for value in all_given(args, kwargs)]
         while todo:
             value, depth = todo.pop()
             if isinstance(value, Tensor):

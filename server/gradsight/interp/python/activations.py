@@ -1,4 +1,4 @@
-"""Functions that call themselves, and how far they are followed.
+"""Functions that call themselves or are called again with the same values, and how far they are followed.
 
 *Activation*: a call of a function that has not returned.  A chain of them is followed for a few links.  Two kinds of recursion
 would cost far more than they tell, and end sooner:
@@ -6,6 +6,9 @@ would cost far more than they tell, and end sooner:
     return self.__dict__.get("flag")        in a property that `__getattribute__` reads: the same question for the third time
     for entry in entries:
         found[entry.name] = look(entry)     in `look`, of values that nobody knows: every round doubles what follows
+
+*Repeated call*: one of the same function with the same values as another call in the same activation, `scale(x) + scale(x)`.
+Repeated calls in repeated calls double with every function that stands between them; so many of them are followed on a path.
 """
 
 from __future__ import annotations
@@ -20,7 +23,45 @@ MOST_QUESTIONS = 2
 """How often one attribute of one object is asked for while it is being answered: its first answer may have changed the object."""
 GETTERS = frozenset({"property", "cached"})
 HOOKS = frozenset({"__getattribute__", "__getattr__"})
+MOST_REPEATED = 512
+"""How many calls inside of repeated calls that stand in repeated calls are followed on one path."""
 Followed = set[tuple[Frame, ast.AST]]
+
+
+class Activations:
+    """The calls of one path that were followed and may be followed again."""
+
+    def __init__(self) -> None:
+        self.followed: Followed = set()
+        self.repeated = 0
+
+    def refusal(
+        self, function: Function, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+    ) -> str:
+        """Why a call is not followed, if so."""
+        if is_followed_enough(function, args, frame, node, self.followed):
+            return "recursion"
+        repeats = frame.repeats + is_repeated(function, args, kwargs, frame, node)
+        if repeats > 1:
+            self.repeated += 1
+            if self.repeated > MOST_REPEATED:
+                return "the same call inside of the same calls"
+        self.repeats = repeats
+        return ""
+
+    repeats = 0
+    """How many repeated calls there are around what is called now, itself included."""
+
+
+def is_repeated(
+    function: Function, args: list[Value], kwargs: dict[str, Value], frame: Frame, node: ast.AST
+) -> bool:
+    """Whether another call in this activation was the same.  The next round of a loop is no other call."""
+    if frame.calls is None:
+        frame.calls = {}
+    key = (function.node, *map(id, args), *kwargs, *map(id, kwargs.values()))
+    # The values are kept with the call: what is gone could have the identity of something new.
+    return frame.calls.setdefault(key, (node, args, kwargs))[0] is not node
 
 
 def is_followed_enough(

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.python import abstract_types
+from gradsight.interp.python.class_making import class_of_parts
 from gradsight.interp.python.loops import ROUNDS_OF_A_LOOP
 from gradsight.interp.python.objects import Objects
 from gradsight.interp.syntax_parts import expression_in
@@ -200,7 +201,9 @@ class Builtins(Objects):
             return Number()
         # What the expression of a comprehension takes out of the graph for one item it takes out for all.
         written = node.args[0] if isinstance(node, ast.Call) and node.args else None
-        are_alike = isinstance(written, (ast.GeneratorExp, ast.ListComp)) and bool(cuts_of(total))
+        is_plain = type(args[0]) is Unknown and args[0].plain
+        is_same = is_plain or isinstance(written, (ast.GeneratorExp, ast.ListComp))
+        are_alike = is_same and bool(cuts_of(total))
         if length is None and not are_alike and isinstance(total, Tensor) and total.requires_grad is False:
             return Unknown("sum of more than is listed")
         return total
@@ -501,6 +504,10 @@ class Builtins(Objects):
             return args[0].cls
         if len(args) == 1 and isinstance(args[0], (Layer, Tensor)):
             return self.nn.type_of(args[0])
+        if len(args) == 3 and isinstance(args[0], str) and isinstance(args[1], Seq):
+            body = args[2]
+            if args[1].exact and isinstance(body, Mapping) and body.exact:
+                return class_of_parts(self.language, args[0], list(args[1].items), dict(body.items))
         return Unknown("type of a value")
 
     def builtin_super(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:

@@ -12,17 +12,21 @@ from typing import Any
 
 from gradsight.interp.library_places import DRIVER, note_answer
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
-from gradsight.interp.python.activations import Followed, is_followed_enough
+from gradsight.interp.python.activations import Activations
+from gradsight.interp.python.class_making import made_class
 from gradsight.interp.python.definitions import nonlocal_names, yields
 from gradsight.interp.python.expected_errors import catches_at_yield
 from gradsight.interp.python.expressions import Expressions
+from gradsight.interp.python.generators import generator_run
 from gradsight.interp.python.open_keywords import OpenKeywords
 from gradsight.interp.python.statements import Returned
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import DataField, DecoratorMade, GeneratorContext
+from gradsight.model.plain_classes import is_plain_class
 from gradsight.model.sites import Frame, Site
 from gradsight.model.trace import ArgumentsBound, CallReturned
 from gradsight.model.unfinished import leave_unfinished
+from gradsight.model.unseen_holders import holds_nothing, may_be_held, may_require_grad
 from gradsight.model.values import (
     MISSING,
     Bound,
@@ -49,7 +53,6 @@ from gradsight.model.values import (
 
 DEEPEST = 40
 CONTAINERS = {"builtins.dict", "builtins.list", "collections.OrderedDict", "collections.UserDict"}
-EXCEPTIONS = ("Error", "Exception", "Warning", "Interrupt", "StopIteration", "Exit")
 
 
 class Calls(Expressions):
@@ -59,7 +62,7 @@ class Calls(Expressions):
         super().__init__(path)
         self.results: dict[Any, Value] = {}
         """What functions with a cache have given back on this path, by function and arguments."""
-        self.followed: Followed = set()
+        self.activations = Activations()
 
     def evaluate_call(self, node: ast.Call) -> Value:
         target = node.func
@@ -191,9 +194,11 @@ class Calls(Expressions):
         frame = self.path.frame
         if frame.depth >= DEEPEST:
             return self.left_out("call stack too deep", args, node)
-        if is_followed_enough(function, args, frame, node, self.followed):
-            return self.left_out("recursion", args, node)
-        syntax = function.node
+        if refusal := self.activations.refusal(function, args, kwargs, frame, node):
+            return self.left_out(refusal, args, node)
+        syntax, repeats = function.node, self.activations.repeats
+        if function.is_wrapped_unseen:
+            may_be_held([*args, *kwargs.values()])
         names = self.bind_arguments(function, args, kwargs)
         callee = Frame(
             function.name,
@@ -205,7 +210,7 @@ class Calls(Expressions):
         )
         callee.function = function
         callee.call_site = Site(node, frame)
-        callee.guards, callee.loops = frame.guards, frame.loops
+        callee.guards, callee.loops, callee.repeats = frame.guards, frame.loops, repeats
         if frame.expecting and (frame.expecting == "specific" or is_argument(node, frame)):
             callee.expecting = frame.expecting
         callee.owner = function.owner
@@ -251,21 +256,8 @@ class Calls(Expressions):
 
     def run_generator(
         self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()
-    ) -> Generator[Value, None, None]:
-        """The values a generator function yields; its frame, and the modes around it, run only while it is asked."""
-        flow = self.block(body)
-        while True:
-            leave = self.enter_wrappers(around) if around else None
-            previous = self.path.enter(frame)
-            try:
-                item = next(flow)
-            except StopIteration:
-                return
-            finally:
-                self.path.frame = previous
-                if leave is not None:
-                    leave()
-            yield item
+    ) -> Generator[Value, Any, Value]:
+        return generator_run(self, frame, body, around)
 
     def bind_arguments(
         self, function: Function, args: list[Value], kwargs: dict[str, Value]
@@ -355,22 +347,15 @@ class Calls(Expressions):
                 return function
             if self.nn.mode_of(value) is not None or self.wraps_functions(value):
                 return self.wrapped_in(value, function, self.path.site(decorator))
-            if isinstance(value, (External, Opaque)) and not isinstance(value, Instance):
-                if self.transparent_decorator(path):
-                    return function
             if isinstance(value, Bound) and value.name in ("setter", "deleter", "getter", "register"):
                 if isinstance(value.receiver, Function):
                     return self.call(value, [function], {}, decorator)
                 return value.receiver
             if isinstance(value, (Function, Method, Instance, ClassValue, Partial)):
                 return self.call(value, [function], {}, decorator)
-            if isinstance(value, (Unknown, External, Opaque)):
-                return function
+            if may_require_grad(value):
+                function.is_wrapped_unseen = not holds_nothing(path)
         return function
-
-    def transparent_decorator(self, path: str) -> bool:
-        """Decorators that leave the function's meaning as it is."""
-        return True
 
     def decorate_class(self, decorator: ast.expr, value: Value) -> Value:
         decorated = self.evaluate(decorator)
@@ -389,69 +374,7 @@ class Calls(Expressions):
     # -- classes -----------------------------------------------------------------------------------------------------
 
     def make_class(self, node: ast.ClassDef, bases: list[Value]) -> ClassValue:
-        namespace: dict[str, Any] = {}
-        cls = ClassValue(node.name, bases, namespace, "plain")
-        cls.node = node
-        cls.unit = self.path.frame.unit
-        cls.kind = self.class_kind(bases)
-        scope = Scope(namespace, self.closure_scope())
-        frame = Frame(
-            "<class>", self.path.frame.unit, namespace, scope, self.path.frame.depth, self.path.numbering
-        )
-        frame.call_site = self.path.frame.call_site
-        frame.guards = self.path.frame.guards
-        previous = self.path.enter(frame)
-        first = len(self.class_functions)
-        try:
-            self.execute(node.body)
-        finally:
-            self.path.frame = previous
-        for function in self.class_functions[first:]:
-            function.owner = function.owner or cls
-        del self.class_functions[first:]
-        for statement in node.body:
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                name = statement.target.id
-                cls.fields.append((name, namespace.get(name, MISSING)))
-        self.take_members(cls)
-        if cls.kind == "plain" and "forward" in namespace and self.nn.is_module_by_text(node, bases):
-            cls.kind = "module"
-        return cls
-
-    def take_members(self, cls: ClassValue) -> None:
-        """What a class does with the values of its body: functions are its own, descriptors learn their names."""
-        cls.note_intercepted()
-        for name, value in cls.namespace.items():
-            if isinstance(value, Function):
-                for piece in value.pieces():
-                    if piece.owner is None:
-                        piece.owner = cls
-                for _, overload in value.overloads or ():
-                    if isinstance(overload, Function) and overload.owner is None:
-                        overload.owner = cls
-                if value.binding == "cached":
-                    value.name = name
-            elif isinstance(value, Instance):
-                told, _ = value.cls.find("__set_name__")
-                if isinstance(told, Function):
-                    self.call_function(told, [value, cls, name], {}, self.path.node)
-
-    def class_kind(self, bases: list[Value]) -> str:
-        for base in bases:
-            if isinstance(base, ClassValue):
-                if base.kind != "plain":
-                    return base.kind
-            elif isinstance(base, External):
-                path = base.path
-                if kind := self.nn.kind_of_base(path):
-                    return kind
-                if path == "typing.NamedTuple":
-                    return "tuple"
-                if path.startswith("enum."):
-                    return "enum"
-                if path.startswith("builtins.") and path.endswith(EXCEPTIONS):
-                    return "exception"
-        return "plain"
+        return made_class(self, node, bases)
 
     def instantiate(
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: ast.AST
@@ -459,6 +382,13 @@ class Calls(Expressions):
         if cls.kind == "enum":
             return self.path.gap("enumeration member", node)
         instance = Instance(cls, self.path.site(node))
+        maker, _ = cls.find("__new__")
+        if isinstance(maker, Function) and is_plain_class(cls):
+            made = self.call_function(maker, [cls, *args], kwargs, node)
+            if isinstance(made, Instance) and cls in made.cls.lineage():
+                instance = made
+            elif not isinstance(made, Unknown):
+                return made
         if args and isinstance(args[0], Function) and self.nn.is_mode_path(self.guard_path(cls)):
             # A mode without parentheses: making it with a function wraps the function.
             return self.wrapped_in(instance, args[0], self.path.site(node))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.interp.python.statements import contains_yield
+from gradsight.interp.python.generators import contains_yield
 from gradsight.model.values import Function
 
 

@@ -18,6 +18,7 @@ from gradsight.model.sites import Frame
 from gradsight.model.tensors import Cut, Tensor
 from gradsight.model.trace import ContainerMade, NameSeen, Read
 from gradsight.model.unlisted import filled_in, is_whole, owners_of_rest
+from gradsight.model.unseen_holders import may_be_held, may_require_grad
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -144,6 +145,8 @@ class Expressions(Comparisons):
         return self.evaluate(node.value)
 
     def inner_yield(self, node: ast.Yield | ast.YieldFrom) -> Value:
+        if node in self.sent:
+            return self.sent.pop(node)
         if node.value is not None:
             self.evaluate(node.value)
         return self.path.gap("value sent into a generator", node)
@@ -412,6 +415,8 @@ class Expressions(Comparisons):
         owner = self.evaluate(node.value)
         if isinstance(owner, (External, ClassValue)) and owner != External("sys.modules"):
             if isinstance(owner, External) or owner.find("__class_getitem__")[0] is MISSING:
+                if may_require_grad(owner) and isinstance(node.slice, ast.Name):
+                    may_be_held([self.path.frame.namespace.get(node.slice.id)])
                 return owner
         return self.objects.get_item(owner, self.evaluate_index(node.slice), node)
 

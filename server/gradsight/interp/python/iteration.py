@@ -135,21 +135,22 @@ class Iteration(ObjectsFloor):
             return self.iterate(value.held, count)
         getter, _ = value.cls.find("__getitem__")
         if isinstance(getter, Function):
-            return (
-                iter(
-                    [
-                        self.language.call_function(getter, [value, index], {}, self.path.node)
-                        for index in range(2)
-                    ]
-                ),
-                None,
-            )
+            return self.items_by_number(value, getter), None
         if value.cls.kind == "module" and "0" in value.attributes:
             children = list(self.iterate_children(value))
             layer = value.attributes.get("<layer>")
             is_whole = isinstance(layer, Layer) and not layer.options.get("inexact")
             return iter(children), len(children) if is_whole else None
         return iter([Unknown("element of an unknown object") for _ in range(count)]), None
+
+    def items_by_number(self, value: Instance, getter: Function) -> Iterator[Value]:
+        """`value[0]`, `value[1]` …, as Python iterates over what has no `__iter__`, until it raises."""
+        for index in range(2):
+            try:
+                item = self.language.call_function(getter, [value, index], {}, self.path.node)
+            except RaisedError:
+                return
+            yield item
 
     def advance_by_hand(self, iterator: Instance, advance: Function, count: int) -> Iterator[Value]:
         """What an iterator of the program's own gives, until it raises."""

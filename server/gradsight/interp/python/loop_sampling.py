@@ -10,9 +10,15 @@ from typing import Any, TypeGuard
 from gradsight.interp.path_state import Arm
 from gradsight.interp.python.loop_extrapolation import OUTCOMES, LoopExtrapolation, Trail
 from gradsight.interp.python.loops_floor import LoopsFloor
-from gradsight.interp.syntax import ends_program, guarded_growth, names_returned
+from gradsight.interp.syntax import (
+    ends_program,
+    freezes_some,
+    guarded_growth,
+    names_returned,
+    refuses_without,
+)
 from gradsight.interp.syntax_parts import syntax_parts
-from gradsight.model.sites import Site
+from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import Instance, Mapping, Number, Seq, Value, is_constant
 
@@ -185,6 +191,7 @@ class LoopSampling(LoopsFloor):
 
     def cut_off(self, run: LoopRun) -> None:
         """The loop is left, and goes on in the program."""
+        self.path.is_abridged = True
         self.path.waiting |= self.passed_by(run)
         end = self.end_of(run)
         if end is not None and end > run.number:
@@ -197,6 +204,7 @@ class LoopSampling(LoopsFloor):
 
     def skip(self, run: LoopRun, rounds: int) -> None:
         """Some rounds are not executed: numbers move on in a straight line, lists grow, the rest stays as it is."""
+        self.path.is_abridged = True
         last = run.number - 1
         run.skips = True
         for (_, name), (holder, trail, counting) in run.counted.items():
@@ -349,6 +357,13 @@ def asks_for_count(test: ast.expr, counted: set[str]) -> bool:
 def has_other_way(condition: ast.If | ast.IfExp) -> bool:
     """Whether something else is done where a condition does not hold: an `else`, or what follows a guard clause."""
     return isinstance(condition, ast.IfExp) or bool(condition.orelse) or leaves_block(condition.body)
+
+
+def is_taken_first(node: ast.If, frame: Frame) -> bool:
+    """Whether the first path takes an `if` of which nothing is known: no guard clause, and none that freezes some parameters."""
+    if frame.loops and freezes_some(node):
+        return False
+    return bool(node.orelse) or not leaves_block(node.body) or refuses_without(node, frame)
 
 
 def leaves_block(body: list[ast.stmt]) -> bool:

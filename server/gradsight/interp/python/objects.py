@@ -9,11 +9,13 @@ from itertools import islice
 from gradsight.interp.python.containers import known_slice
 from gradsight.interp.python.contexts import GUARD
 from gradsight.interp.python.function_objects import FunctionObjects
+from gradsight.interp.python.generators import generator_method
 from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.library_objects import Distribution
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import NO_CUTS, Cut, Tensor
 from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
+from gradsight.model.unseen_holders import may_be_held, may_require_grad
 from gradsight.model.values import (
     MISSING,
     AbsentGrad,
@@ -246,6 +248,8 @@ class Objects(FunctionObjects):
             return self.nn.layer_item(owner, index)
         if isinstance(owner, Instance):
             return self.instance_item(owner, index, node)
+        if may_require_grad(owner):
+            may_be_held([index])
         if isinstance(owner, Unknown):
             return self.unknown_item(owner, index, node)
         if isinstance(owner, (str, bytes, range)):
@@ -345,7 +349,8 @@ class Objects(FunctionObjects):
         elif isinstance(owner, Mapping):
             self.store_key(owner, index, value)
         elif isinstance(owner, Array):
-            self.autograd.write_array(owner, node, "item assignment")
+            is_whole = isinstance(index, Slice) and index.start is index.stop is index.step is None
+            self.autograd.write_array(owner, node, "item assignment", [value] if is_whole else None)
         elif isinstance(owner, Layer):
             key = str(index) if isinstance(index, (int, str)) else f"<{id(value)}>"
             self.nn.set_module_attribute(owner, key, value, node)
@@ -410,7 +415,8 @@ class Objects(FunctionObjects):
     ) -> Value:
         """Methods of numbers, iterators and functions."""
         if isinstance(receiver, (Number, Array)) and name == "backward":
-            cuts = receiver.cuts or self.cut_by_number(node)
+            proved = frozenset(cut for cut in receiver.cuts if cut.source.needs_grad() is True)
+            cuts = proved or self.cut_by_number(node) or receiver.cuts
             if cuts:
                 # Python refuses what a tensor without a graph would refuse, for the same reason.
                 plain = Tensor(self.path.site(node), shape=())
@@ -421,17 +427,17 @@ class Objects(FunctionObjects):
                 return receiver
             return Number(cuts_of(receiver))
         if isinstance(receiver, Stream):
-            if name in ("__next__", "send"):
-                return next(receiver.iterator, Unknown("end of an iterator"))
-            return None
+            return generator_method(receiver, name, args)
         if isinstance(receiver, (Partial, Function, Method)):
             target = receiver.function if isinstance(receiver, Method) else receiver
             return self.function_method(target, name, args, kwargs, node)
         return self.nn.unknown_result(f"method {name} of an unknown value", args, kwargs, node)
 
     def cut_by_number(self, node: ast.AST) -> frozenset[Cut]:
-        """`loss.item().backward()`: wherever the loss comes from, no number has a graph."""
+        """`loss.item().backward()`, also scaled: wherever the loss comes from, no number has a graph."""
         call = getattr(getattr(node, "func", None), "value", None)
+        if isinstance(call, ast.Call) and len(call.args) == 1 and getattr(call.func, "attr", "") == "scale":
+            call = call.args[0]
         if (
             not isinstance(call, ast.Call)
             or not isinstance(call.func, ast.Attribute)

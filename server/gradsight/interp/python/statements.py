@@ -11,8 +11,9 @@ from typing import Any
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.python.assignment import Assignment
 from gradsight.interp.python.expected_errors import end_if_none, expects_error, waits_for_error
-from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun, leaves_block
-from gradsight.interp.syntax import refuses_without, remembered
+from gradsight.interp.python.generators import NO_EXCEPTIONS, Returned, delegated, suspended, yields_in
+from gradsight.interp.python.loop_sampling import is_taken_first
+from gradsight.interp.python.loops import BREAK, CONTINUE, Flow, LoopRun
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import RaisedObject
 from gradsight.model.tensors import Tensor
@@ -41,15 +42,6 @@ STATEMENTS_UNASKED = 50
 """How many statements are executed before it is asked again whether anybody waits for the outcome."""
 
 
-class Returned:
-    """A return statement was reached."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-
 class Statements(Assignment):
     """Execution of statements."""
 
@@ -57,6 +49,8 @@ class Statements(Assignment):
         super().__init__(path)
         self.simple_statements: dict[type, Any] = self.simple_table()
         self.compound_statements: dict[type, Any] = self.compound_table()
+        self.sent: dict[ast.AST, Value] = {}
+        """What was sent to the `yield`s of a statement that is about to be executed."""
         self.class_functions: list[Function] = []
         """Functions of classes that are being executed: a decorator may hide them inside another function."""
 
@@ -73,6 +67,8 @@ class Statements(Assignment):
     def block(self, body: list[ast.stmt]) -> Flow:
         """Run statements in order until one leaves the block."""
         simple, path = self.simple_statements, self.path
+        running = path.frame.function
+        is_generator = running is not None and running.yields
         for statement in body:
             path.budget -= 1
             if path.budget < 0:
@@ -84,6 +80,8 @@ class Statements(Assignment):
             kind = type(statement)
             action = simple.get(kind)
             if action is not None:
+                if is_generator and (asked := yields_in(statement)):
+                    yield from suspended(self, asked)
                 status = action(statement)
             else:
                 compound = self.compound_statements.get(kind)
@@ -253,7 +251,7 @@ class Statements(Assignment):
             sent = self.evaluate(value.value) if value.value is not None else None
             yield sent
         elif isinstance(value, ast.YieldFrom):
-            yield from self.objects.iterate(self.evaluate(value.value))[0]
+            yield from delegated(self, value)
         elif not isinstance(value, (ast.Constant, ast.Name)):
             result = self.evaluate(value)
             if isinstance(value, ast.Attribute):
@@ -330,7 +328,7 @@ class Statements(Assignment):
             if self.path.frame.loops:
                 self.loops.arm_chosen(node, known)
             return known
-        default = bool(node.orelse) or not leaves_block(node.body) or refuses_without(node, self.path.frame)
+        default = is_taken_first(node, self.path.frame)
         self.show_names(node)
         choice = self.path.decide(condition, node, default)
         self.path.arms.add((node, choice))
@@ -553,29 +551,10 @@ class Statements(Assignment):
                 getattr(part, "id", getattr(part, "attr", ""))
                 for part in (handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type])
             ]
-            if not name or name in names or "Exception" in names or "BaseException" in names:
+            takes_all = "BaseException" in names or ("Exception" in names and name not in NO_EXCEPTIONS)
+            if not name or name in names or takes_all:
                 return handler
         return None
-
-
-def contains_yield(node: ast.AST) -> bool:
-    """Whether the function's own body yields."""
-    return bool(remembered(node, "contains_yield", _contains_yield))
-
-
-def _contains_yield(node: ast.AST) -> bool:
-    if not any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in syntax_parts(node)):
-        return False
-    body = getattr(node, "body", [])
-    todo: list[ast.AST] = list(body) if isinstance(body, list) else [body]
-    while todo:
-        current = todo.pop()
-        if isinstance(current, (ast.Yield, ast.YieldFrom)):
-            return True
-        if isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            continue
-        todo.extend(ast.iter_child_nodes(current))
-    return False
 
 
 __all__ = [
@@ -588,7 +567,6 @@ __all__ = [
     "Native",
     "Returned",
     "Statements",
-    "contains_yield",
 ]
 
 

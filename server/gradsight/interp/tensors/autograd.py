@@ -54,6 +54,7 @@ from gradsight.model.trace import (
     ResultsMade,
     Used,
 )
+from gradsight.model.unseen_holders import may_require_grad
 from gradsight.model.values import (
     AbsentGrad,
     Array,
@@ -503,7 +504,7 @@ class Recorder(AutogradFloor):
             if save.needs:
                 needed = any_requires_grad([flags.get(name.partition(":")[0], False) for name in save.needs])
                 if needed is False:
-                    if not any(isinstance(bound.get(name.partition(":")[0]), Unknown) for name in save.needs):
+                    if not any(may_require_grad(bound.get(name.partition(":")[0])) for name in save.needs):
                         continue
                     sure = False
                 elif (isinstance(needed, Maybe) and needed.weak) or any(":" in name for name in save.needs):

@@ -43,7 +43,7 @@ LENIENT = ("allow_unused", "materialize_grads")
 
 WALKED_PER_STEP = 8
 """How many nodes of a graph cost a backward as much as one syntax node."""
-MOST_WALKED_AGAIN = 100_000
+MOST_WALKED_AGAIN = 30_000
 """So many nodes the backwards of a path go through; after that, only through those that no backward has gone through."""
 
 
@@ -91,8 +91,10 @@ class BackwardEngine(BackwardFaults):
             self.check_checkpoints(executed, site, how)
         run = self.walk(edges, loss, site, cuts, how, assumption, executed)
         if not run.leaves and isinstance(flag, Maybe) and flag.weak:
-            # A graph that is not known: whose gradients it fills is not known either.
-            self.path.gradients_unknown = True
+            run.leaves |= self.only_trained() if how == "backward" and inputs is None else set()
+            if not run.leaves:
+                # A graph that is not known: whose gradients it fills is not known either.
+                self.path.gradients_unknown = True
         keep = retain is True or (retain is None and create is True)
         if how == "assumed":
             return run
@@ -195,6 +197,15 @@ class BackwardEngine(BackwardFaults):
             self.path.gradients_unknown = True
         self.runs[site] = run
         return run
+
+    def only_trained(self) -> set[Tensor]:
+        """What the one optimizer of a program holds: a loss of which nothing is known but that it is differentiated is for that."""
+        if len(self.path.optimizers) != 1:
+            return set()
+        held = {one for one in self.path.optimizers[0].parameters() if one.requires_grad is True}
+        if held:
+            self.path.premises.setdefault("the loss depends on all that the optimizer holds")
+        return held
 
     def prove_operands(self, edges: list[Edge], node: Syntax) -> None:
         """Nothing that is known brings the graph which a backward needs: unknown operands do, as far as they had modules.

@@ -88,7 +88,11 @@ class BackwardFaults(Writer):
     def no_graph(self, loss: Tensor, site: Site, cuts: frozenset[Cut], how: str) -> None:
         """backward of a tensor that has no graph: torch refuses."""
         causes = [cut for cut in cuts if cut.edges]
-        if any(not isinstance(cut.source.requires_grad, Maybe) for cut in causes):
+        is_detached = how == "backward" and loss.requires_grad is False
+        if any(
+            not isinstance(cut.source.requires_grad, Maybe) or (is_detached and cut.kind == "detach")
+            for cut in causes
+        ):
             self.path.refuse(NoGraph(loss, site, cuts, how))
         elif not causes and loss.requires_grad is False:
             # Code that is run by itself starts from a state that other code may have changed.

@@ -7,7 +7,7 @@ from typing import Any
 from gradsight.interp.tensors.shapes import numel
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import Number, Unknown, tensors_in
+from gradsight.model.values import Array, Number, Unknown, Value, tensors_in
 
 SHIFTS = {"add_", "sub_", "subtract_", "__iadd__", "__isub__"}
 SCALES = {
@@ -49,6 +49,29 @@ def change_of(op: str, bound: dict[str, Any], target: Tensor, others: list[Tenso
     if op in COPIES and len(others) == 1 and content_written(target, op, others) == target.storage.content:
         return "none"
     return ""
+
+
+OF_ARRAYS = {
+    "add": "add_", "subtract": "sub_", "multiply": "mul_", "divide": "div_", "true_divide": "div_",
+    "add=": "add_", "sub=": "sub_", "mul=": "mul_", "div=": "div_", "truediv=": "div_", "pow=": "pow_", "power": "pow_",
+    "clip": "clamp_", "copyto": "copy_", "item assignment": "copy_", "fill": "fill_",
+}  # fmt: skip
+"""What NumPy calls an operator, and what it is called where it writes a tensor."""
+NAMED = {"clamp_": ("min", "max"), "fill_": ("value",)}
+
+
+def change_of_array(op: str, array: Array, given: list[Value]) -> str:
+    """How a write of NumPy changes the numbers of the tensor whose memory an array shares."""
+    known, target = OF_ARRAYS.get(op, ""), array.tensor
+    if target is None or not known or not given:
+        return ""
+    if known == "copy_":
+        source = given[0].tensor if isinstance(given[0], Array) else None
+        return change_of(known, {}, target, [source]) if source is not None else ""
+    if known not in NAMED and (len(given) > 1 or not is_number(given[0])):
+        return ""
+    names = NAMED.get(known, ("other",))
+    return change_of(known, dict(zip(names, given)), target, [])
 
 
 def change_by_filling(value: Any) -> str:

@@ -85,7 +85,7 @@ class Indexing(TensorAttributes):
             self.objects.mapping_method(current, "update", [operand], {}, node)
             return current
         if isinstance(current, Array):
-            self.write_array(current, node, f"{name}=")
+            self.write_array(current, node, f"{name}=", [operand])
             current.cuts = current.cuts | cuts_of(operand)
             return current
         if isinstance(current, Unknown) and current.tensor is not None:

@@ -6,6 +6,7 @@ from gradsight.interp.path_state import PathEnded
 from gradsight.interp.syntax import clears_or_sets_gradients
 from gradsight.interp.tensors.modules import MODULE_METHODS, ModuleRegistry, kind_of
 from gradsight.model.library_objects import HookHandle
+from gradsight.model.plain_classes import is_plain_class
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import (
@@ -20,6 +21,7 @@ from gradsight.model.trace import (
 from gradsight.model.values import (
     MISSING,
     Bound,
+    ClassValue,
     Function,
     Instance,
     Layer,
@@ -230,7 +232,7 @@ class ModuleMethods(ModuleRegistry):
     def switching_call(self, module: Module, node: Syntax) -> Site:
         """Where a module was told to switch: a method of its own named `train` only passes it on to nn.Module."""
         frame = self.path.frame
-        inside = frame.receiver is module and frame.name == "train"
+        inside = frame.receiver is module and frame.name == "train" and frame.owner is not None
         return frame.call_site if inside and frame.call_site is not None else self.path.site(node)
 
     def module_eval(self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
@@ -397,6 +399,8 @@ class ModuleMethods(ModuleRegistry):
         if not isinstance(value, Bound):
             return self.language.call(value, args, kwargs, node)
         target = receiver.receiver
+        if name == "__new__" and args and isinstance(args[0], ClassValue) and is_plain_class(args[0]):
+            return Instance(args[0], self.path.site(node))
         if isinstance(target, Instance) and target.module is not None:
             if name == "__init__":
                 self.init_module(target, args, kwargs, node)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.syntax import computes_only, written_name
+from gradsight.interp.tensors.changes import change_of_array
 from gradsight.interp.tensors.fact_selection import bind, dtype_name, short_name
 from gradsight.interp.tensors.indexing import Indexing
 from gradsight.interp.tensors.shapes import numel
@@ -331,8 +332,8 @@ class TensorApi(Indexing):
         result.cuts = array.cuts
         return result
 
-    def write_array(self, array: Array, node: Syntax, op: str) -> None:
-        """A NumPy write changes the tensor's memory without a version bump."""
+    def write_array(self, array: Array, node: Syntax, op: str, given: list[Value] | None = None) -> None:
+        """A NumPy write changes the tensor's memory without a version bump.  `given`: what the operator was given with it."""
         if array.tensor is not None:
             self.path.tick += 1
             if not array.tensor.label:
@@ -346,13 +347,14 @@ class TensorApi(Indexing):
                 NO_CUTS,
                 mode="silent",
                 bumps=False,
+                change=change_of_array(op, array, given or []),
             )
 
     def array_method(
         self, array: Array, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
         if name in ("sort", "fill", "put", "itemset", "partition"):
-            self.write_array(array, node, name)
+            self.write_array(array, node, name, args)
             return None
         if name in ("item", "mean", "sum", "max", "min", "std", "var") and not args and not kwargs:
             return Number(array.cuts)
