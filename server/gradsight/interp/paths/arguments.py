@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.paths.assembly import Machine
-from gradsight.interp.paths.class_evidence import class_asked_for, class_kept
+from gradsight.interp.paths.class_evidence import class_asked_for, class_kept, is_whole_model
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -68,7 +68,8 @@ def unknown_argument(
     ):
         value.plain = True
     elif is_tensor_annotation(annotation) or not (annotation or works_on_arrays(function.node)):
-        value.argument = name
+        value.plain = is_whole_model(machine, outer, function.owner)
+        value.argument = "" if value.plain else name
     return value
 
 
