@@ -237,3 +237,89 @@ for x in torch.randn(3, 5, 3):
 def test_a_critic_that_rests_in_between_and_is_in_no_optimizer() -> None:
     check(SWITCHED.replace("{whose}", "actor"), ("GS512", "self.for_critic ="))
     check(SWITCHED.replace("{whose}", "critic"))
+
+
+SCHEDULE = """
+class Engine:
+    def __init__(self, net):
+        self.net, self.before, self.after = net, [], []
+        self.optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        self.schedule = torch.optim.lr_scheduler.StepLR(self.optimizer, 1)
+
+    def run(self, batches):
+        for _ in range(2):
+            for call in self.before:
+                call(self)
+            for x in batches:
+                self.optimizer.zero_grad()
+                self.net(x).square().mean().backward()
+                self.optimizer.step()
+            for call in self.after:
+                call(self)
+
+
+def adjust(engine):
+    engine.schedule.step()
+
+
+engine = Engine(nn.Linear(3, 1))
+engine.{when}.append(adjust)
+engine.run(torch.randn(3, 5, 3))
+"""
+
+
+def test_a_schedule_that_a_list_of_calls_steps_first() -> None:
+    check(SCHEDULE.replace("{when}", "before"), ("GS506", "engine.schedule.step()"))
+    check(SCHEDULE.replace("{when}", "after"))
+
+
+WOUND = """
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+schedule = torch.optim.lr_scheduler.StepLR(optimizer, 5)
+for _ in range(4):
+    schedule.step()
+for x in torch.randn(3, 5, 3):
+    optimizer.zero_grad()
+    net(x).square().mean().backward()
+    optimizer.step()
+    schedule.step()
+"""
+
+
+def test_a_schedule_that_is_wound_forward_is_meant() -> None:
+    check(WOUND)
+
+
+ANCHOR = """
+anchor = torch.ones(3)
+{told}
+weight = nn.Parameter(anchor{option})
+optimizer = torch.optim.SGD([weight, nn.Parameter(torch.ones(3))], lr=0.1)
+for x in torch.randn(3, 3):
+    optimizer.zero_grad()
+    ((weight + optimizer.param_groups[0]["params"][1]) * x).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_a_parameter_around_what_was_told_to_need_no_gradient() -> None:
+    told = "anchor.requires_grad = False"
+    check(ANCHOR.replace("{told}", told).replace("{option}", ""), ("GS516", "weight ="))
+    check(ANCHOR.replace("{told}", told).replace("{option}", ", requires_grad=False"))
+    check(ANCHOR.replace("{told}", "").replace("{option}", ""))
+
+
+HOOKED = """
+layer = nn.Linear(3, 1)
+seen = []
+{hook}
+loss = layer.forward(torch.ones(1, 3)).sum()
+loss.backward()
+"""
+
+
+def test_forward_of_a_module_with_hooks() -> None:
+    hook = "layer.register_forward_hook(lambda module, args, out: seen.append(out.detach()))"
+    check(HOOKED.replace("{hook}", hook), ("GS606", "loss ="))
+    check(HOOKED.replace("{hook}", ""))

@@ -131,24 +131,36 @@ def test_clauses_of_different_functions_are_all_run() -> None:
     assert "GS101" in codes(HEAD + LEAF + makers + f"y = ({last}).exp()\ny += 1\ny.sum().backward()\n")
 
 
+def nodes_read(monkeypatch: pytest.MonkeyPatch, text: str) -> int:
+    """How many syntax nodes are met when parts of the text are searched."""
+    read: list[int] = []
+    walked = syntax_parts._walked
+
+    def counted(node: ast.AST) -> list[ast.AST]:
+        found = walked(node)
+        read.append(len(found))
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(syntax_parts, "_walked", counted)
+        report_on(text)
+    return sum(read)
+
+
 def test_conditions_in_conditions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nodes_read(depth: int) -> int:
-        read: list[int] = []
-        walked = syntax_parts._walked
-
-        def counted(node: ast.AST) -> list[ast.AST]:
-            found = walked(node)
-            read.append(len(found))
-            return found
-
+    def cost(depth: int) -> int:
         ifs = "".join("    " * (n + 1) + f"if x.flag{n}:\n" for n in range(depth))
         body = "    " * (depth + 1) + "x = x.exp()\n"
-        with monkeypatch.context() as patched:
-            patched.setattr(syntax_parts, "_walked", counted)
-            report_on(HEAD + "def loss(x):\n" + ifs + body + "    x *= 2\n    return x\n")
-        return sum(read)
+        return nodes_read(monkeypatch, HEAD + "def loss(x):\n" + ifs + body + "    x *= 2\n    return x\n")
 
-    assert nodes_read(80) < 2.5 * nodes_read(40)
+    assert cost(80) < 2.5 * cost(40)
+
+
+def test_comprehensions_in_comprehensions_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def cost(depth: int) -> int:
+        return nodes_read(monkeypatch, HEAD + LEAF + comprehensions(depth))
+
+    assert cost(48) < 2.7 * cost(24)
 
 
 def test_loops_within_their_measure_are_executed_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from textwrap import dedent
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from gradsight.detect.failed_backwards import is_start_of_sum
 from gradsight.model.relevance import is_about_torch
 from tests.interp.checking import check
 from tests.interp.running import refused, safe
@@ -247,6 +253,40 @@ def test_a_state_that_gets_its_graph_in_the_second_round() -> None:
     """)
 
 
+SUM = """
+    def error(forwarders, target):
+        total = torch.tensor(0.0)
+        for forwarder in forwarders:
+            {0}
+        return total
+    def update(optim, target: torch.Tensor, forwarders=()):
+        optim.zero_grad()
+        loss = error(forwarders, target)
+        loss.backward(){1}
+        optim.step()
+"""
+
+
+def test_a_sum_over_parts_that_are_not_known_may_have_a_graph() -> None:
+    added, printed = (
+        SUM.format(line, "") for line in ("total += forwarder(target).mean()", "print(forwarder)")
+    )
+    check(added)
+    assert is_start_of_sum(made_in(added, "total"))
+    assert not is_start_of_sum(made_in(added, "loss"))
+    assert not is_start_of_sum(made_in(printed, "total"))
+
+
+def made_in(program: str, label: str) -> Any:
+    """A tensor that the first function of a program has made under a name."""
+    function = SimpleNamespace(node=ast.parse(dedent(program)).body[0])
+    return SimpleNamespace(label=label, site=SimpleNamespace(frame=SimpleNamespace(function=function)))
+
+
+def test_a_constant_to_which_nothing_is_added_is_told() -> None:
+    check(SUM.format("print(forwarder)", "  # GS205"))
+
+
 def test_a_loss_of_data_alone_is_still_refused() -> None:
     refused(
         """
@@ -256,6 +296,52 @@ def test_a_loss_of_data_alone_is_still_refused() -> None:
     """,
         "does not require grad",
     )
+
+
+NORMALISED = """
+    class {0}(nn.Module):
+        def __init__(self, {1}):
+            super().__init__()
+            self.projection = nn.Linear({1}.seq_len, {1}.pred_len)
+        def forecast(self, x_enc):
+            means = x_enc.mean(1, keepdim=True).detach()
+            x_enc = x_enc - means
+            stdev = torch.sqrt(torch.var(x_enc, dim=1, keepdim=True, unbiased=False) + 1e-5)
+            x_enc /= stdev{2}
+            return self.projection(x_enc) * stdev + means
+        def forward(self, x_enc, x_mark_enc):
+            return self.forecast(x_enc)
+"""
+
+
+def test_what_a_whole_model_is_applied_to_is_data() -> None:
+    check(NORMALISED.format("Model", "configs", ""))
+
+
+def test_what_a_part_of_a_model_is_applied_to_may_carry_a_graph() -> None:
+    check(NORMALISED.format("Block", "configs", "  # GS101"))
+    check(NORMALISED.format("Model", "size", "  # GS101"))
+    around = """
+    class Pair(nn.Module):
+        def __init__(self, configs):
+            super().__init__()
+            self.first, self.second = Model(configs), Model(configs)
+    """
+    check(NORMALISED.format("Model", "configs", "  # GS101") + around)
+
+
+def test_a_write_in_a_whole_model_to_what_its_layers_made_is_told() -> None:
+    check("""
+        class Model(nn.Module):
+            def __init__(self, configs):
+                super().__init__()
+                self.inner, self.outer = nn.Linear(4, 4), nn.Linear(4, 4)
+            def forward(self, x):
+                hidden = self.inner(x)
+                made = self.outer(hidden)
+                hidden += 1  # GS101
+                return made
+    """)
 
 
 def test_a_text_of_another_framework_is_not_about_torch() -> None:

@@ -68,6 +68,8 @@ def stands(one: ProbeEvidence) -> bool:
     """Whether a run leaves a finding as it is, or confirms it."""
     if one.verdict == "confirmed":
         return True
+    if one.verdict == "not-reached":
+        return rule_of(one.finding.code).is_uncalled
     return one.verdict == "undecided" and not one.why and not rule_of(one.finding.code).torch_raises
 
 

@@ -20,4 +20,12 @@ class DirectForwards:
         function = fact.node.func if isinstance(fact.node, ast.Call) else None
         if not isinstance(function, ast.Attribute) or fact.module is self.path.frame.receiver:
             return
-        self.claims.add("forward-called", self.path.site(fact.node), [], target=ast.unparse(function.value))
+        state = getattr(fact.module, "module", None)
+        is_hooked = state is not None and bool(state.forward_hooks or state.pre_hooks or state.backward_hooks)
+        self.claims.add(
+            "forward-called",
+            self.path.site(fact.node),
+            [],
+            target=ast.unparse(function.value),
+            is_hooked=is_hooked,
+        )

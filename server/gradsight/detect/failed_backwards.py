@@ -303,6 +303,9 @@ class FailedBackwards:
                 key=None,
             )
         elif not causes and loss.requires_grad is False and loss.leaf_made and loss.node is None:
+            if self.if_untouched() and is_start_of_sum(loss):
+                # Nothing was added to it, as nothing is known of what its loop goes through.
+                return
             self.claims.add(
                 "backward-without-graph",
                 site,
@@ -421,3 +424,16 @@ def leads_to_freed(start: Node, is_passed: Callable[[Node], bool] = lambda node:
         seen.add(edge)
         todo.extend(edge.inputs)
     return False
+
+
+def is_start_of_sum(loss: Tensor) -> bool:
+    """Whether the function that made a constant adds to it in a loop: `total = torch.tensor(0.0)`, `for …: total += …`."""
+    function = loss.site.frame.function
+    if function is None or not loss.label:
+        return False
+    loops = (part for part in ast.walk(function.node) if isinstance(part, (ast.For, ast.AsyncFor, ast.While)))
+    return any(
+        isinstance(part, ast.AugAssign) and ast.unparse(part.target) == loss.label
+        for loop in loops
+        for part in ast.walk(loop)
+    )

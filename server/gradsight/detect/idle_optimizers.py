@@ -21,7 +21,8 @@ from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame, Site
-from gradsight.model.trace import DataAssigned, GradRead, Wrote
+from gradsight.model.tensors import Tensor
+from gradsight.model.trace import Cleared, DataAssigned, GradRead, Wrote
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 KIND = "optimizer-never-stepped"
@@ -43,6 +44,12 @@ class IdleOptimizers:
         self.path = path
         self.claims = claims
         self.are_gradients_read = self.are_updated_by_hand = False
+        self.cleared: dict[Any, set[Tensor]] = {}
+        """Whose gradients were cleared at a place."""
+
+    def on_cleared(self, fact: Cleared) -> None:
+        if fact.site is not None:
+            self.cleared.setdefault(fact.site.key, set()).update(fact.tensors)
 
     def on_grad_read(self, _: GradRead) -> None:
         self.are_gradients_read = True
@@ -86,13 +93,13 @@ class IdleOptimizers:
 
     def was_cleared_often(self, optimizer: Optimizer) -> bool:
         """Whether a loop has shown what it does with an optimizer before the path was left, and its text has no more for it."""
-        clears = [
-            one for one in self.path.log if one.verb == "zero" and one.subject is optimizer and one.loops
-        ]
+        clears = [one for one in self.path.log if one.loops and optimizer in self.optimizers_cleared(one)]
         if len(clears) < OFTEN:
             return False
-        name, harmless = name_cleared(clears[-1].site), self.stepless_calls()
-        return not any(is_other_use(text, name, harmless) for text in texts_around(clears[-1].site))
+        name, harmless = name_at(clears[-1], optimizer), self.stepless_calls()
+        return bool(name) and not any(
+            is_other_use(text, name, harmless) for text in texts_around(clears[-1].site)
+        )
 
     def conclude(self, optimizer: Optimizer, name: str, steps: list[Action]) -> None:
         """Report at the step that took its place, else where it is made."""
@@ -124,9 +131,9 @@ class IdleOptimizers:
     def conclude_no_step(self) -> None:
         """A loop clears and differentiates in every round, and its text does nothing else with the optimizer."""
         backwards = [action for action in self.path.log if action.verb == "backward" and action.loops]
-        for clear in (action for action in self.path.log if action.verb == "zero" and action.loops):
-            optimizer = clear.subject
-            if not isinstance(optimizer, Optimizer) or optimizer.escaped or optimizer.site is None:
+        clears = [(one, held) for one in self.path.log if one.loops for held in self.optimizers_cleared(one)]
+        for clear, optimizer in clears:
+            if optimizer.escaped or optimizer.site is None:
                 continue
             own = self.path.ever_held_by(optimizer)
             run = next(
@@ -138,7 +145,7 @@ class IdleOptimizers:
                 ),
                 None,
             )
-            name = name_cleared(clear.site)
+            name = name_at(clear, optimizer)
             if run is None or not name:
                 continue
             harmless = self.stepless_calls() | called_on_the_way(clear.site)
@@ -146,6 +153,19 @@ class IdleOptimizers:
                 continue
             trail = [Step("call", clear.site, "its gradients are cleared here, without having been used")]
             self.claims.add(KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key))
+
+    def optimizers_cleared(self, action: Action) -> list[Optimizer]:
+        """The optimizers all of whose gradients an action clears: its own, or by the module that has their parameters."""
+        if action.verb != "zero":
+            return []
+        if isinstance(action.subject, Optimizer):
+            return [action.subject]
+        tensors = self.cleared.get(action.site.key, set())
+        return [
+            one
+            for one in self.path.optimizers
+            if (held := set(self.path.parameters_of(one))) and held <= tensors
+        ]
 
     def conclude_not_reached(self) -> None:
         """A script whose every condition is known comes to no step: its loops are too short for the one that it has."""
@@ -244,6 +264,20 @@ def is_made_for_library(site: Site) -> bool:
 def name_cleared(site: Site) -> str:
     """What stands before `.zero_grad()`."""
     return last_part(key_of(getattr(getattr(site.node, "func", None), "value", None)))
+
+
+def name_at(clear: Action, optimizer: Optimizer) -> str:
+    """How the code that clears the gradients of an optimizer names it, also where it clears them by the module."""
+    if clear.subject is optimizer:
+        return name_cleared(clear.site)
+    frame: Frame | None = clear.site.frame
+    while frame is not None:
+        held = getattr(frame.receiver, "attributes", None) or {}
+        for name, value in [*frame.namespace.items(), *held.items()]:
+            if value is optimizer:
+                return str(name)
+        frame = frame.call_site.frame if frame.call_site is not None else None
+    return ""
 
 
 def is_other_use(

@@ -22,6 +22,7 @@ from gradsight.detect.cut_terms import CutTerms
 from gradsight.detect.dead_terms import DeadTerms
 from gradsight.detect.direct_forwards import DirectForwards
 from gradsight.detect.double_activations import DoubleActivations
+from gradsight.detect.early_schedulers import EarlySchedulers
 from gradsight.detect.failed_backwards import FailedBackwards
 from gradsight.detect.frozen_parameters import FrozenParameters
 from gradsight.detect.grad_mode_leaks import GradModeLeaks
@@ -148,6 +149,7 @@ class Detectors:
             IdleOptimizers(path, claims),
             RemadeOptimizers(path, claims),
             TrainingProtocol(path, claims, ledger, replaced),
+            EarlySchedulers(path, claims),
             RepeatedSteps(path, claims, ledger),
         )
         self.handlers: dict[type[Fact], tuple[Handler, ...]] = {}

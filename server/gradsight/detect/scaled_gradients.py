@@ -212,7 +212,10 @@ class ScaledGradients:
     def scaled_gradient(self, record: GradientRecord, site: Site) -> None:
         if record.scaled_at is not None and self.is_at_work(record.scaler, site, "unscale_("):
             steps = [Step("made", record.scaled_at, "the scaled gradients are computed here")]
-            self.claims.add("scaled-gradients-used", site, [*steps, *self.path.call_steps(site)])
+            # Where nothing was undecided, the program as it stands does not scale.
+            is_certain = self.may_scale(record.scaler) or bool(self.path.decisions)
+            assumption = "" if is_certain else "the gradient scaler is enabled"
+            self.claims.add("scaled-gradients-used", site, [*steps, *self.path.call_steps(site)], assumption)
 
 
 def receiver_of(site: Site) -> str:

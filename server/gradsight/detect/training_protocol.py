@@ -51,7 +51,6 @@ class TrainingProtocol:
         if not self.path.gradients_unknown:
             self.conclude_updates()
         self.conclude_order()
-        self.conclude_schedulers()
 
     # -- optimizers --------------------------------------------------------------------------------------------------
 
@@ -506,30 +505,6 @@ class TrainingProtocol:
             if parameters <= {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")}:
                 return action
         return None
-
-    def conclude_schedulers(self) -> None:
-        stepping = {id(run) for a in self.path.log if a.verb == "step" for run, _ in a.loops}
-        for index, action in enumerate(self.path.log):
-            if action.verb != "scheduler" or action.leaves:
-                # `step(epoch)` and `step(metric)` say themselves where the schedule is.
-                continue
-            if action.loops and id(action.loops[-1][0]) not in stepping:
-                # A loop that steps nothing else winds the schedule forward.
-                continue
-            optimizer = action.subject.optimizer
-            if not isinstance(optimizer, Optimizer) or optimizer.escaped:
-                return
-            before = any(a.verb == "step" and a.subject is optimizer for a in self.path.log[:index])
-            after = next(
-                (a for a in self.path.log[index:] if a.verb == "step" and a.subject is optimizer), None
-            )
-            if not before and after is not None:
-                self.claims.add(
-                    "scheduler-first",
-                    action.site,
-                    [Step("needed", after.site, "the optimizer takes its first step only here")],
-                )
-            return
 
 
 def is_one_within(ticks: list[int], start: int, end: int) -> bool:

@@ -62,6 +62,7 @@ class UndoneFreezes:
             freeze.thawed[fact.tensor] = fact.site
 
     def finish(self) -> None:
+        self.conclude_wrapped()
         for freeze in self.freezes.values():
             thawing = next(iter(freeze.thawed.values()), None)
             # Where a part stays frozen, thawing the rest is the way to choose what learns.
@@ -74,3 +75,18 @@ class UndoneFreezes:
                 [Step("made", freeze.site, "frozen here"), *self.path.call_steps(thawing)],
                 target=names[0] if len(names) == 1 else "",
             )
+
+    def conclude_wrapped(self) -> None:
+        """`nn.Parameter` of a tensor that was told to need no gradient: a parameter requires grad unless told otherwise."""
+        for optimizer in self.path.optimizers:
+            for tensor in optimizer.ever_held() if optimizer.stepped else ():
+                source = tensor.source
+                if source is None or not tensor.is_parameter or tensor.requires_grad is not True:
+                    continue
+                if (
+                    source.frozen_at is not None
+                    and not source.frozen_at.guards
+                    and source.requires_grad is False
+                ):
+                    steps = [Step("made", source.frozen_at, "told to need no gradient here")]
+                    self.claims.add("freeze-undone", tensor.site, steps, target="", how="wrapped")

@@ -512,13 +512,29 @@ def hands_on_what_it_draws(node: ast.ListComp | ast.SetComp | ast.GeneratorExp) 
 
 def reads_what_it_draws(node: ast.ListComp | ast.SetComp) -> bool:
     """Whether the elements of a comprehension differ with what its clauses go through."""
-    drawn = {
-        inner.id
-        for clause in node.generators
-        for inner in syntax_parts(clause.target)
-        if isinstance(inner, ast.Name)
-    }
-    return any(isinstance(inner, ast.Name) and inner.id in drawn for inner in syntax_parts(node.elt))
+    return remembered(node, "reads what it draws", _reads_what_it_draws)
+
+
+def _reads_what_it_draws(node: ast.ListComp | ast.SetComp) -> bool:
+    drawn = {name for clause in node.generators for name in _names_in([clause.target])}
+    return not drawn.isdisjoint(_names_in([node.elt]))
+
+
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+
+
+def _names_in(todo: list[ast.AST]) -> frozenset[str]:
+    """The names in some nodes; those of a comprehension are gathered once, for all that stand around it."""
+    names: set[str] = set()
+    while todo:
+        node = todo.pop()
+        if isinstance(node, COMPREHENSIONS):
+            names |= remembered(node, "names in it", lambda it: _names_in(list(ast.iter_child_nodes(it))))
+        else:
+            todo.extend(ast.iter_child_nodes(node))
+            if isinstance(node, ast.Name):
+                names.add(node.id)
+    return frozenset(names)
 
 
 def changes_items(loop: ast.AST) -> bool:

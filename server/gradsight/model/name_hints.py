@@ -23,10 +23,11 @@ NAMES: dict[str, str] = {
     "constant": r"target|label|(^|_)masks?$|ind(ex|ices)|_ids?$|^ids$|^batch$|^ptr$|counts?$|lengths?$|(^|_)(seq)?lens?$|^y$|^y_|true|^gt|ground|rewards?$|dones?$|(^|_)anchors$"
     r"|rotary|rope|freqs|(^|_)(cos|sin)($|_)|scale|position|timestep|sigma|size|shape",
     "places": r"(^|_)(ind(ex|ices)|idxs?|ids?|perm)$",
-    "settings": r"(^|[._])(args|argv|config|cfg|conf|hparams|hp|hps|options|settings|flags)$",
+    "settings": r"(^|[._])(args|argv|configs?|cfg|conf|hparams|hp|hps|options|settings|flags)$",
     "class of settings": r"(config|configuration|args|arguments|settings|options|hparams)$",
     "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",
     "model": r"^(model|net|network|policy|classifier)(_fn)?$",
+    "whole model": r"(model|net|network)$",
     "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|_momentum$|averaged?",
     "maker": r"(^|_)(class|cls|type|factory|builder|constructor)$",
     "wrapper": r"parallel|^ddp$|fsdp|shard|compile|script|wrap$|prepare_model|prepare_ddp|convert_sync_batchnorm",

@@ -49,6 +49,8 @@ class Rule:
     """Codes of rules that keep quiet on a line where this one speaks."""
     silences_callers: tuple[str, ...] = ()
     """Codes of rules that keep quiet on the lines through which a finding of this rule was reached."""
+    is_uncalled: bool = False
+    """The finding is that its own line never runs: a run that does not come there bears it out."""
     says_harmless: bool = False
     """A finding says that a write does no harm: a run that agrees confirms it, one that does not makes it vanish."""
     is_bad_write: bool = False

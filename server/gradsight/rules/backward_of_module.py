@@ -106,5 +106,6 @@ RULE = Rule(
     ("backward-of-module",),
     judge,
     __doc__,
+    is_uncalled=True,
     advice="write a `torch.autograd.Function` and apply it in `forward`",
 )

@@ -13,7 +13,7 @@ seen = []
 net = nn.Linear(2, 1)
 net.register_forward_hook(lambda module, inputs, output: seen.append(output))
 x = torch.ones(4, 2)
-loss = net.forward(x).sum()  # info: GS606
+loss = net.forward(x).sum()  # warning: GS606
 loss.backward()
 assert seen == []
 ```
@@ -71,7 +71,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gradsight.model.events import Event
-from gradsight.model.finding import Finding
+from gradsight.model.finding import Finding, Severity
 from gradsight.model.rule import Rule, make_finding, text
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     target = text(event, "target")
     message = f"`{target}.forward(...)` skips the module's hooks: call `{target}(...)` instead"
-    return make_finding(event, RULE.code, RULE.name, message, "info")
+    severity: Severity = "warning" if event.names.get("is_hooked") else "info"
+    return make_finding(event, RULE.code, RULE.name, message, severity)
 
 
 def fix(case: FixCase) -> Drafts:

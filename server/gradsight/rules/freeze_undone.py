@@ -44,6 +44,23 @@ for batch in torch.rand(3, 8, 4):
 assert model[1].running_mean.any()  # the statistics have moved
 ```
 
+`nn.Parameter` requires grad, whatever the tensor in it was told before.
+
+```python
+import torch
+from torch import nn
+
+anchor = torch.ones(3)
+anchor.requires_grad = False
+weight = nn.Parameter(anchor)  # warning: GS516
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for batch in torch.ones(2, 3):
+    optimizer.zero_grad()
+    (weight * batch).sum().backward()
+    optimizer.step()
+assert weight.tolist() != [1.0, 1.0, 1.0]
+```
+
 ## Use instead
 
 Freeze last.
@@ -105,6 +122,9 @@ from gradsight.model.rule import Rule, make_finding, named
 def judge(event: Event) -> Finding | None:
     if event.names.get("how") == "mode":
         message = "this puts frozen norm layers back into train mode: freeze them after it"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.names.get("how") == "wrapped":
+        message = "`nn.Parameter` requires grad again: pass `requires_grad=False` to it"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"this unfreezes {named(event, 'target', 'what was frozen before')}, so the freeze has no effect: freeze last"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.paths.assembly import Machine
-from gradsight.interp.paths.class_evidence import class_asked_for, class_kept
+from gradsight.interp.paths.class_evidence import class_asked_for, class_kept, is_whole_model
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -68,8 +68,28 @@ def unknown_argument(
     ):
         value.plain = True
     elif is_tensor_annotation(annotation) or not (annotation or works_on_arrays(function.node)):
-        value.argument = name
+        value.plain = is_whole_model(machine, outer, function.owner)
+        value.argument = "" if value.plain else name
     return value
+
+
+def rest_of_arguments(
+    machine: Machine, outer: Frame, function: Function, context: str
+) -> tuple[list[Value], dict[str, Value]]:
+    """What goes into `*args`, and what may be passed by name alone."""
+    return further_arguments(function.node), optional_by_name(machine, outer, function, context)
+
+
+def optional_by_name(machine: Machine, outer: Frame, function: Function, context: str) -> dict[str, Value]:
+    """What may be passed by name alone and is None otherwise: given on one path, left out on another."""
+    defaults = function.keyword_defaults
+    names = [one for one in function.node.args.kwonlyargs if defaults.get(one.arg, 0) is None]
+    machine.has_optional_arguments = machine.has_optional_arguments or bool(names)
+    return {
+        one.arg: unknown_argument(machine, outer, function, one, None, context)
+        for one in names
+        if not machine.leaves_out_optional
+    }
 
 
 def fitting_object(machine: Machine, outer: Frame, function: Function, parameter: ast.arg) -> Value:

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterable
 
 from gradsight.interp.paths.roles import MODULE, deeds_of, key_of
-from gradsight.interp.python.loops import leaves_block
+from gradsight.interp.python.loop_sampling import leaves_block
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import ByClass, parts_of, sorted_parts
 from gradsight.model.name_hints import BY_NAME, suggests

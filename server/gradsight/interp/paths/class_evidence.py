@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from gradsight.interp.memory import EVERY_CLASS
 from gradsight.interp.paths.assembly import Machine
-from gradsight.interp.paths.roles import MODULE, deeds_of, key_of, role_of, words_of
+from gradsight.interp.paths.roles import MODULE, deeds_of, is_settings_name, key_of, role_of, words_of
 from gradsight.interp.syntax import names_read, remembered, remembered_of, set_on_self
 from gradsight.interp.syntax_parts import parts_of
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, Function, Pending, Value
 
@@ -32,6 +33,26 @@ TELLING = 2
 def class_asked_for(machine: Machine, outer: Frame, function: Function, name: str) -> ClassValue | None:
     """The only class of the file with everything that the function asks of an argument."""
     return class_of(machine, outer, Asked(name, [name], function.node))
+
+
+def is_whole_model(machine: Machine, outer: Frame, cls: ClassValue | None) -> bool:
+    """Whether a class is called a model, is made from settings alone, and is a part of no other class of its file.
+
+    What such a model is applied to is data: `class Model(nn.Module)` with `def __init__(self, configs, stride=8)`.
+    """
+    if cls is None or cls.kind != "module" or not suggests("whole model", cls.name):
+        return False
+    init, _ = cls.find("__init__")
+    if not isinstance(init, Function) or init.unit is not cls.unit:
+        return False
+    signature = init.node.args
+    positional = [*signature.posonlyargs, *signature.args][1:]
+    needed = positional[: max(0, len(positional) - len(signature.defaults))]
+    if len(needed) != 1 or not is_settings_name(needed[0].arg) or None in signature.kw_defaults:
+        return False
+    machine.asked.add(EVERY_CLASS)
+    others = (other for _, other in classes_in(machine, outer.namespace) if other is not cls)
+    return not any(other.node is not None and cls.name in names_read(other.node) for other in others)
 
 
 def class_kept(

@@ -15,7 +15,7 @@ from typing import Any
 
 from gradsight.interp.memory import Memory, Record, binders_of, only_defines, rests_on, steady
 from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
-from gradsight.interp.paths.arguments import further_arguments, given_to_constructor, unknown_argument
+from gradsight.interp.paths.arguments import given_to_constructor, rest_of_arguments, unknown_argument
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.assumed_backward import differentiate, still_read
 from gradsight.interp.paths.call_graph import (
@@ -565,11 +565,10 @@ class Explorer:
                     context,
                 )
             )
-        args += further_arguments(defined.node)
-        named = self.optional_by_name(machine, defined, context)
+        rest, named = rest_of_arguments(machine, self.outer_frame(machine, defined.unit), defined, context)
+        args += rest
         # What happened to the object before is of an earlier moment than the first thing that the call does.
-        machine.tick += 1
-        started = machine.tick
+        machine.tick = started = machine.tick + 1
         machine.language.watched = defined.node
         try:
             result = machine.language.call_function(function, args, named, defined.node)
@@ -588,21 +587,6 @@ class Explorer:
             # What decorators of other files make of it is not known: it holds what the function itself returned.
             result = machine.language.returned_inside
         differentiate(machine, result, defined, self.outer_frame(machine, defined.unit))
-
-    def optional_by_name(self, machine: Machine, function: Function, context: str) -> dict[str, Value]:
-        """What may be passed by name alone and is None otherwise: given on one path, left out on another."""
-        names = [
-            one
-            for one in function.node.args.kwonlyargs
-            if one.arg in function.keyword_defaults and function.keyword_defaults[one.arg] is None
-        ]
-        machine.has_optional_arguments = machine.has_optional_arguments or bool(names)
-        outer = self.outer_frame(machine, function.unit)
-        return {
-            one.arg: unknown_argument(machine, outer, function, one, None, context)
-            for one in names
-            if not machine.leaves_out_optional
-        }
 
     def outer_frame(self, machine: Machine, unit: Unit) -> Frame:
         return Frame("<module>", unit, self.namespace, Scope(self.namespace, None), 0, machine.numbering)

@@ -19,7 +19,7 @@ from gradsight.interp.python.loop_sampling import (
     UNKNOWN_ROUNDS,
     LoopRun,
     LoopSampling,
-    leaves_block,
+    is_taken_first,
 )
 from gradsight.interp.syntax import changes_items, remembered
 from gradsight.interp.syntax_parts import parts_of, syntax_parts
@@ -27,7 +27,7 @@ from gradsight.model.tensors import Tensor
 from gradsight.model.trace import LoopEnded
 from gradsight.model.values import Instance, Layer, Mapping, Missing, Number, Seq, Value
 
-__all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "Loops", "leaves_block"]
+__all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "Loops", "is_taken_first"]
 
 BREAK = "break"
 CONTINUE = "continue"

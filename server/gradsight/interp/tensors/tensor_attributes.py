@@ -222,6 +222,9 @@ class TensorAttributes(BackwardEngine):
                 if tensor.requires_grad is not False:
                     tensor.frozen_at = site
                     self.path.tell(Frozen(tensor, site))
+                elif not tensor.is_parameter:
+                    # It says what is meant, also of a tensor that has not required grad before.
+                    tensor.frozen_at = site
                 tensor.requires_grad = False
         elif tensor.is_leaf:
             tensor.requires_grad = IGNORANT
