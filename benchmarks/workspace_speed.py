@@ -66,7 +66,7 @@ def main() -> int:
             tree = unpacked(name, Path(home), args.wheels)
             pattern = name if args.whole else args.files or SELECTED[name]
             files = files_of(tree, pattern)[:: args.every]
-            measure(tree, files, shutil.which("ty", path=str(args.tools)))
+            measure(tree, files, shutil.which("ty", path=str(args.tools.absolute())))
             shutil.rmtree(tree)
     return 0
 
