@@ -85,7 +85,7 @@ class DistantCalls(LateSettings):
         caller, home = path.frame.unit.path, path.module.path
         target = function.defined().unit
         path.entered.add(function.node)
-        self.entry.meet_arguments(args, kwargs, node)
+        self.entry.meet_scalers(args, node)
         if function.decorates is not None and target.path == home != function.unit.path:
             return self.through_decorator(function, function.decorates, args, kwargs, node)
         if target.path != home and args and isinstance(args[0], DESCRIBED):

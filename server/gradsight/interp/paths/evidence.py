@@ -409,8 +409,16 @@ class Evidence(UnknownGraphs):
         self.path.tell(ModuleWrapped(module, callee, self.path.site(node)))
         return module
 
+    def meet_scalers(self, args: list[Value], node: ast.AST) -> None:
+        """`backward(loss, scaler)`: what the text here treats as a scaler is one in the function that it is given to."""
+        given = node.args if isinstance(node, ast.Call) and len(args) >= len(node.args) else []
+        for expression, value in zip(given, args[len(args) - len(given) :]):
+            key = key_of(expression) if type(value) is Unknown and not value.hint else ""
+            if key and role_of(key, self.scopes_of(key)) == SCALER:
+                self.stand_in_for(value, expression)
+
     def meet_arguments(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST | None) -> None:
-        """Other code gets unknown values: those that have a role here have it there, or are in its hands from here on.
+        """Unknown code gets unknown values: those with a role are in its hands from here on.
 
         The arguments of a method may begin with its object, which no expression stands for.
         """

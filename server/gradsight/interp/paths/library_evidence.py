@@ -142,6 +142,9 @@ class EvidenceLibraries(Transforms):
         loss = self.entry.as_graph_tensor(args[0]) if args else None
         if loss is None and args and is_loss_given(node):
             loss = self.without_graph(args[0], node)
+        if loss is not None and loss.needs_grad() is not True and any(map(was_differentiated, loss.cuts)):
+            # Its own backward has been called: what is handed on is for show.
+            return False
         if loss is not None and (loss.needs_grad() is True or (loss.cuts and is_loss_given(node))):
             # Whatever else it does, it differentiates what it is given.
             self.autograd.backward_call(loss, [], {}, node)
@@ -222,6 +225,11 @@ class EvidenceLibraries(Transforms):
             if name not in DESCRIBING and (receiver.plain or (key and is_source_name(key))):
                 result.plain = not result.hint
         return result
+
+
+def was_differentiated(cut: Cut) -> bool:
+    """Whether a backward went through what was cut off."""
+    return cut.source.node is not None and cut.source.node.freed is not None
 
 
 def is_loss_given(call: ast.AST) -> bool:
