@@ -25,8 +25,9 @@ the message says; where the message states an assumption, the line fails wheneve
 does not do that, or the assumption never holds there. *Open*: nobody has read it yet.
 
 ALARMS alarms: RIGHT right, WRONG wrong, OPEN open. Wrong and open ones together: one in SHARE lines.
-{recent} of the packages, with {size} of these lines, were checked last; {faults} of their alarms are wrong. Their files with
-alarms were checked again after changes to GradSight. The rows of the other packages are older, and newer rules may report more.
+{recent} of the packages, with {size} of these lines, were checked last, in the course of one day of changes to GradSight; {faults}
+of their alarms are wrong. Files whose wrong alarms were repaired on that day were checked again, the others were not.
+The rows of other packages, if there are any, are older.
 
 | package | version | lines | alarms | right | wrong | open |
 | --- | --- | --- | --- | --- | --- | --- |

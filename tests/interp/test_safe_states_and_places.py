@@ -344,6 +344,30 @@ def test_a_write_in_a_whole_model_to_what_its_layers_made_is_told() -> None:
     """)
 
 
+EXPORTED = """
+    class Boxes(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, boxes, scores):
+            return boxes[scores.argsort()]{0}
+    class Wrapped(nn.Module):
+        def __init__(self, model: nn.Module):
+            super().__init__()
+            self.head = nn.Linear(4, 4)
+        def forward(self, x):
+            boxes = self.head(x)
+            return Boxes.apply(boxes, boxes[:, 0]){1}
+"""
+
+
+def test_a_function_for_export_needs_no_backward() -> None:
+    symbolic = """
+        @staticmethod
+        def symbolic(g, boxes, scores):
+            return g.op("Boxes", boxes, scores)"""
+    check(EXPORTED.format(symbolic, ""))
+    check(EXPORTED.format("", "  # GS701"))
+
+
 def test_a_text_of_another_framework_is_not_about_torch() -> None:
     tape = (
         "import warp as wp\nimport gymnasium\nwith wp.Tape() as tape:\n    loss = f()\ntape.backward(loss)\n"

@@ -50,6 +50,9 @@ class CustomFunctionFaults:
         """A Function without `backward` works until somebody asks for its gradient."""
         if any(isinstance(base, Unknown) for base in applied.cls.bases):
             return
+        if applied.cls.find("symbolic")[0] is not MISSING:
+            # It says how it is exported, and stands in models that are exported and not trained.
+            return
         if applied.backward is MISSING and applied.cls.find("vjp")[0] is MISSING:
             self.claims.add(
                 "function-refused",
