@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
@@ -17,16 +19,14 @@ class EarlySchedulers:
 
     def finish(self) -> None:
         stepping = {id(run) for a in self.path.log if a.verb == "step" for run, _ in a.loops}
+        turns = Counter(id(a.loops[-1][0]) for a in self.path.log if a.verb == "scheduler" and a.loops)
         for index, action in enumerate(self.path.log):
             if action.verb != "scheduler" or action.leaves:
                 # `step(epoch)` and `step(metric)` say themselves where the schedule is.
                 continue
             inner = action.loops[-1][0] if action.loops else None
             if inner is not None and id(inner) not in stepping:
-                turns = [
-                    a for a in self.path.log if a.verb == "scheduler" and a.loops and a.loops[-1][0] is inner
-                ]
-                if len(turns) > 1 or not any(id(run) in stepping for run, _ in action.loops):
+                if turns[id(inner)] > 1 or not any(id(run) in stepping for run, _ in action.loops):
                     # A loop that steps nothing else winds the schedule forward.
                     continue
             optimizer = action.subject.optimizer
