@@ -9,7 +9,7 @@ import pytest
 
 from gradsight.analysis import analyze
 from gradsight.model import Source
-from tests.interp.errors_of_torch import PROGRAMS
+from tests.interp.more_errors_of_torch import PROGRAMS
 
 # fixme: what vmap refuses of numbers, and data of another type.
 NOT_YET_REPORTED = {"vmap_item", "set_data_wrong_type", "optimizer_tensor_instead_of_list"}

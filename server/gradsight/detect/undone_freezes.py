@@ -88,5 +88,5 @@ class UndoneFreezes:
                     and not source.frozen_at.guards
                     and source.requires_grad is False
                 ):
-                    steps = [Step("made", source.frozen_at, "told to need no gradient here")]
+                    steps = [Step("made", source.frozen_at, "its gradient is switched off here")]
                     self.claims.add("freeze-undone", tensor.site, steps, target="", how="wrapped")

@@ -44,7 +44,7 @@ for batch in torch.rand(3, 8, 4):
 assert model[1].running_mean.any()  # the statistics have moved
 ```
 
-`nn.Parameter` requires grad, whatever the tensor in it was told before.
+`nn.Parameter` requires grad, whatever the flag of the tensor inside says.
 
 ```python
 import torch
