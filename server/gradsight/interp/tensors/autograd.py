@@ -591,7 +591,6 @@ def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
     return case.holds_saved
 
 
-"""What the other parts of a sequence have of the first."""
 RESHAPES = SAME_IF_ALIKE | {"flatten", "unflatten", "ravel"}
 CUT_KINDS = {"detach": "detach", "detach_": "detach", "data": "data"}
 
