@@ -504,9 +504,9 @@ class Recorder(AutogradFloor):
             if save.needs:
                 needed = any_requires_grad([flags.get(name.partition(":")[0], False) for name in save.needs])
                 if needed is False:
+                    sure = False
                     if not any(may_require_grad(bound.get(name.partition(":")[0])) for name in save.needs):
                         continue
-                    sure = False
                 elif (isinstance(needed, Maybe) and needed.weak) or any(":" in name for name in save.needs):
                     sure = sure and needed is True and not any(":itself" in name for name in save.needs)
             for tensor in self.tensors_saved(save.what, bound, results):
@@ -553,8 +553,7 @@ class Recorder(AutogradFloor):
             return [value.tensor] if value.tensor is not None else []
         return tensors_in(value)
 
-    saves_are_certain: bool = True
-    exchanges_batch: bool = False
+    saves_are_certain, exchanges_batch = True, False
 
     def inference_tensor_saved(self, tensor: Tensor, node: Node) -> None:
         """A tensor made in inference mode cannot be kept for backward."""
