@@ -413,8 +413,8 @@ class Evidence(UnknownGraphs):
         """`backward(loss, scaler)`: what the text here treats as a scaler is one in the function that it is given to."""
         given = node.args if isinstance(node, ast.Call) and len(args) >= len(node.args) else []
         for expression, value in zip(given, args[len(args) - len(given) :]):
-            key = key_of(expression) if type(value) is Unknown and not value.hint else ""
-            if key and role_of(key, self.scopes_of(key)) == SCALER:
+            key = key_of(expression) if type(value) is Unknown else ""
+            if isinstance(value, Unknown) and key and role_of(key, self.scopes_of(key)) == SCALER:
                 self.stand_in_for(value, expression)
 
     def meet_arguments(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST | None) -> None:
