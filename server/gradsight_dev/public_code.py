@@ -26,7 +26,7 @@ does not do that, or the assumption never holds there. *Open*: nobody has read i
 
 ALARMS alarms: RIGHT right, WRONG wrong, OPEN open. Wrong and open ones together: one in SHARE lines.
 {recent} of the packages, with {size} of these lines, were checked last, in the course of one day of changes to GradSight; {faults}
-of their alarms are wrong. Files whose wrong alarms were repaired on that day were checked again, the others were not.
+of their alarms are wrong. Files whose wrong alarms were corrected on that day were checked again, the others were not.
 The rows of other packages, if there are any, are older.
 
 | package | version | lines | alarms | right | wrong | open |

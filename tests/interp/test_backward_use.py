@@ -399,7 +399,6 @@ def test_transforms_of_what_uses_its_input_are_left_alone() -> None:
 def test_a_retained_graph_that_grows_is_reported() -> None:
     check("""
         net = nn.Linear(3, 3)
-        opt = torch.optim.SGD(net.parameters(), lr=0.0)
         h = torch.zeros(3)
         for _ in range(4):
             h = net(h)
