@@ -54,6 +54,14 @@ WINDOWS = {
         "def part(t):\n    Box.seen.add_(t.detach()[0])\n    print(Box.seen)\n    return t.exp()\n\n\n"
         "checkpoint(part, x, use_reentrant=False).sum().backward()\n"
     ),
+    "whole dimensions that an ellipsis stands for": (
+        "flat = x.flatten().clone()\nflat += 1\nwhole, rest = torch.ravel(flat[...]), torch.ravel(flat[..., 1:])\n"
+        "print(whole, rest)\n"
+    ),
+    "an ellipsis behind, before and between numbers": (
+        "cube = torch.stack([x, x])\ncube += 1\nlast, row = cube[..., 0, :].reshape(-1), cube[0, 1, ...].reshape(-1)\n"
+        "part = cube[0, 1:, ...].reshape(-1)\nprint(last, row, part)\n"
+    ),
     "rows that a starred name takes": (
         "part = x.view(x.shape)\nfirst, *rest = part\nwith torch.no_grad():\n    rest[0].zero_()\nprint(part)\n"
     ),

@@ -138,7 +138,7 @@ class Indexing(TensorAttributes):
         if basic:
             result = self.apply_view("index", tensor, node)
             result.shape = shape
-            result.dense = tensor.dense and is_leading(parts_of(index))
+            result.dense = tensor.dense and is_leading(parts_of(index), tensor.shape)
             result.batch_merges = result.dense or tensor.batch_merges
             result.layout = of_index(parts_of(index), tensor)
             if result.overlapping and not still_overlaps(tensor, shape):

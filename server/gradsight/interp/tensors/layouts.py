@@ -130,10 +130,18 @@ def leads(op: str, bound: dict[str, Value]) -> bool:
     return op in LEADING_VIEWS and bound.get("dim", 0) in (0, None)
 
 
-def is_leading(parts: list[Value]) -> bool:
-    """Whether a basic index takes one run of memory: numbers first, then at most one slice without a step."""
+def is_leading(parts: list[Value], shape: Shape) -> bool:
+    """Whether a basic index takes one run of memory: numbers first, then at most one slice without a step.
+
+    `...` stands for whole dimensions, or for none: `x[..., 1:]` of a vector is `x[1:]`.
+    """
+    named = [part for part in parts if part is not None and part is not Ellipsis]
+    is_nothing = shape is not None and len(named) == len(shape)
     sliced = False
     for part in parts:
+        if part is Ellipsis:
+            sliced = sliced or not is_nothing
+            continue
         if part is None:
             # A new dimension of size 1 moves nothing.
             continue
@@ -144,7 +152,7 @@ def is_leading(parts: list[Value]) -> bool:
             if sliced or part.step not in (None, 1):
                 return False
             sliced = True
-        elif sliced or part is Ellipsis:
+        elif sliced:
             return False
     return True
 
