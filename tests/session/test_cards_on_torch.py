@@ -166,6 +166,10 @@ def test_no_card_of_a_window_says_what_torch_denies(name: str) -> None:
 
 
 CALLS = {
+    "a view made with grad mode off, of which torch says that it requires grad": (
+        "given = torch.rand(3, requires_grad=True)\nfirst, second = given.chunk(2)\nwith torch.no_grad():\n    part = first[:]\n"
+        "for _ in range(2):\n    part = torch.log(part.abs() + 1)\n"
+    ),
     "a layer whose hook gives it a copy": (
         "layer = torch.nn.Linear(3, 3)\nlayer.register_forward_pre_hook(lambda module, given: (given[0].clone(),))\n"
         "given = torch.rand(3, 3)\nfound = layer(given)\n"

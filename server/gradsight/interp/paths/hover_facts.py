@@ -16,11 +16,10 @@ from gradsight.interp.path_state import Program
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.paths.grad_fns import grad_fn_name, name_of
-from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting
+from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting, stems_from_unrecorded_view
 from gradsight.interp.paths.unfollowed_arms import Bindings, ConditionLooks, Keeping, PathTurns
 from gradsight.interp.syntax import sign_of
 from gradsight.interp.tensors.shapes import RESHAPES_IN_PLACE, spelled
-from gradsight.interp.tensors.writes import MOVES
 from gradsight.model.card import CallCard, Card, SavedBy, SeenFrom, TensorCard
 from gradsight.model.sites import Site, Unit, span_of
 from gradsight.model.source import Span
@@ -336,15 +335,6 @@ def _callers(seen: Seen, path: str) -> tuple[SeenFrom, ...]:
     return ()
 
 
-def _stems_from_unrecorded_view(tensor: Tensor, requires: bool | Maybe) -> bool:
-    """Whether it is a view made with grad mode off of something that requires grad, or was computed from one."""
-    if tensor.view_made_without_grad and tensor.base is not None and tensor.base.needs_grad() is not False:
-        return True
-    return requires is False and any(
-        cut.kind in ("no_grad", "inference") and cut.op in MOVES for cut in tensor.cuts
-    )
-
-
 def _look(observer: NameObserver, sighting: Sighting) -> Look:
     tensor, node, requires = sighting.tensor, sighting.node, sighting.requires
     doubt = sighting.escaped
@@ -353,7 +343,7 @@ def _look(observer: NameObserver, sighting: Sighting) -> Look:
     if node is not None and node.op == "torch.func.grad":
         # A derivative may be constant; then torch records nothing.
         known, is_leaf = None, None
-    elif _stems_from_unrecorded_view(tensor, requires):
+    elif stems_from_unrecorded_view(tensor, requires):
         # Torch says that such a view requires grad, and is a leaf; no gradient comes to anything through it.
         known, is_leaf, node = None, None, None
     elif isinstance(requires, Maybe):

@@ -16,8 +16,9 @@ from gradsight.interp.paths.unfollowed_arms import Keeping
 from gradsight.interp.python.statements import LoopRun
 from gradsight.interp.syntax import names_read, remembered
 from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.tensors.writes import MOVES
 from gradsight.model.sites import Frame, Unit
-from gradsight.model.tensors import Counter, Maybe, Node, Storage, Tensor, Write
+from gradsight.model.tensors import Counter, Maybe, Node, RequiresGrad, Storage, Tensor, Write
 from gradsight.model.trace import (
     AbsentGradUsed,
     ArgumentsBound,
@@ -410,4 +411,20 @@ def may_be_recorded(fact: OpFact, arguments: Mapping[str, Value]) -> bool:
         return True
     tensors = [one for value in arguments.values() for one in tensors_in(value)]
     is_known = all(is_constant(value) or tensors_in(value) for value in arguments.values())
-    return not is_known or not tensors or any(one.needs_grad() is not False for one in tensors)
+    return (
+        not is_known
+        or not tensors
+        or any(
+            (flag := one.needs_grad()) is not False or stems_from_unrecorded_view(one, flag)
+            for one in tensors
+        )
+    )
+
+
+def stems_from_unrecorded_view(tensor: Tensor, requires: RequiresGrad) -> bool:
+    """Whether it is a view made with grad mode off of something that requires grad, or was computed from one."""
+    if tensor.view_made_without_grad and tensor.base is not None and tensor.base.needs_grad() is not False:
+        return True
+    return requires is False and any(
+        cut.kind in ("no_grad", "inference") and cut.op in MOVES for cut in tensor.cuts
+    )
