@@ -62,6 +62,10 @@ WINDOWS = {
         "cube = torch.stack([x, x])\ncube += 1\nlast, row = cube[..., 0, :].reshape(-1), cube[0, 1, ...].reshape(-1)\n"
         "part = cube[0, 1:, ...].reshape(-1)\nprint(last, row, part)\n"
     ),
+    "a copy of what shows one element several times": (
+        "cube = x.expand(2, *x.shape).clone()\ncube += 1\nrow, part = cube[0, 1].reshape(-1), cube[1].t().clone().reshape(-1)\n"
+        "print(cube.view(-1), row, part)\n"
+    ),
     "rows that a starred name takes": (
         "part = x.view(x.shape)\nfirst, *rest = part\nwith torch.no_grad():\n    rest[0].zero_()\nprint(part)\n"
     ),

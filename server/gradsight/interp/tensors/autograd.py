@@ -368,7 +368,8 @@ class Recorder(AutogradFloor):
             # With a dimension of size 1, or where an operator has laid its result out anew, the same memory, else a copy:
             # nothing is said about a write to it.
             result.counter.kept = result.counter.version
-        result.dense = all(tensor.dense for _, tensor in operands) or not keeps_layout(op, output.shape)
+        is_laid_out = not keeps_layout(op, output.shape, operands)
+        result.dense = is_laid_out or all(tensor.dense for _, tensor in operands)
         if not result.dense:
             result.layout = of_result([tensor for _, tensor in operands])
         elif op in RESHAPES and isinstance(source, Tensor) and not source.dense:

@@ -191,8 +191,13 @@ def merges(tensor: Tensor, told: SavedOperand) -> bool:
     return not told.dense and not told.whole & narrowed_dimensions(tensor)
 
 
-def keeps_layout(op: str, shape: str) -> bool:
-    """Whether a result lies in memory as its operands do: element by element, told by the measured shape."""
+def keeps_layout(op: str, shape: str, operands: list[tuple[str, Tensor]]) -> bool:
+    """Whether a result lies in memory as its operands do: element by element, told by the measured shape.
+
+    A copy of what shows one element several times, `x.expand(2, 3).clone()`, has each in its place.
+    """
+    if op == "clone" and any(tensor.overlapping for _, tensor in operands):
+        return False
     return op in ("clone", "dropout", "flip") or shape == "broadcast" or shape.startswith("like:")
 
 
