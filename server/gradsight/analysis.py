@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from gradsight.interp.path_state import Audience, Program, Unwanted
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import explore_module
 from gradsight.interp.paths.shared_modules import OURS, SharedModules
+from gradsight.interp.used_names import Told, merge
 from gradsight.model.card import Card
 from gradsight.model.events import SEVERITY_ORDER, Event
 from gradsight.model.finding import Finding
@@ -116,7 +118,7 @@ class Analyser:
         if (
             memory is None
             or memory.text != source.text
-            or self._modules.is_forgotten(memory.depends_on, memory.age)
+            or self._modules.is_forgotten(memory.uses, memory.age)
         ):
             self.analyze(source, settings, finder)
             memory = self._memories.get(source.path)
@@ -143,7 +145,7 @@ class Analyser:
             self._is_doubtful = False
             self._modules.check(finder)
         memory = self._memories.pop(source.path, None)
-        if memory is None or self._modules.is_forgotten(memory.depends_on, memory.age):
+        if memory is None or self._modules.is_forgotten(memory.uses, memory.age):
             memory = Memory()
             parsed = parse_text(source.path, source.text)
         else:
@@ -161,17 +163,33 @@ class Analyser:
             try:
                 found = _guarded(lambda: explore_module(program, source, memory, parsed.units), source.path)
             except Unwanted:
-                memory.depends_on |= program.depends_on
+                merge(memory.uses, program.uses)
                 self._memories[source.path] = memory
                 return None
-            memory.depends_on |= program.depends_on
+            merge(memory.uses, program.uses)
             if found is not None:
                 records = found
                 self._memories[source.path] = memory
             else:
                 records = [Record()]
                 records[0].gaps[("the machine failed", parsed.units[0], 0, "internal")] = 1
-        return _report(source, settings, records, parsed.problems, memory)
+        return self._with_uses(_report(source, settings, records, parsed.problems, memory), memory)
+
+    def _with_uses(self, report: Report, memory: Memory) -> Report:
+        """A report with what it used of other modules."""
+        mentioned = {gap.path for gap in report.gaps}
+        for finding in report.findings:
+            mentioned |= {finding.path, *(step.path for step in finding.related)}
+        key = (self._modules.age, sum(map(len, memory.uses.values())), len(memory.uses), frozenset(mentioned))
+        if memory.used is None or memory.used[0] != key:
+            sources = {
+                path: known.source
+                for path, known in self._modules.modules.items()
+                if path in memory.uses and not path.startswith(OURS)
+            }
+            uses = {path: frozenset(memory.uses[path]) for path in sources}
+            memory.used = (key, Told(self._modules.outlines, uses, sources, mentioned))
+        return replace(report, used=memory.used[1])
 
 
 def _program(
@@ -213,7 +231,7 @@ def _report(
         _gaps(source, records, problems),
         tuple(problems),
         tuple(unused),
-        tuple(sorted(memory.depends_on)),
+        tuple(sorted(path for path in memory.uses if not path.startswith(OURS))),
         memory.coverage,
     )
 
@@ -311,6 +329,4 @@ def _cards(program: Program, source: Source, memory: Memory, first: int, last: i
 
 
 def _with_severity(finding: Finding, severity: str) -> Finding:
-    from dataclasses import replace
-
     return replace(finding, severity=severity)  # type: ignore[arg-type]

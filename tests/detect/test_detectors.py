@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gradsight.detect.accumulation import ClearedAccumulation
 from gradsight.detect.attribute_typos import AttributeTypos
 from gradsight.detect.custom_functions import CustomFunctionFaults
 from gradsight.detect.cut_terms import CutTerms
@@ -17,6 +18,7 @@ from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.graph_leaks import GraphLeaks
 from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.layers_in_forward import LayersInForward
+from gradsight.detect.lost_results import LostResults
 from gradsight.detect.misused_leaves import MisusedLeaves
 from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.reads_after_write import ReadsAfterWrite
@@ -44,6 +46,7 @@ from gradsight.model.trace import (
     Backward,
     CallReturned,
     Cleared,
+    Clearing,
     Combined,
     CustomApplied,
     DataAssigned,
@@ -53,6 +56,7 @@ from gradsight.model.trace import (
     Hooked,
     Iterated,
     LayerMade,
+    ModuleHooked,
     NameRead,
     NoGraph,
     NonLeafCopied,
@@ -352,6 +356,33 @@ def test_a_gradient_that_was_cleared_before_its_step_is_told_at_the_clear() -> N
     stage.hears(ledger, Backward(run), Cleared([w], False, stage.at("opt.zero_grad()")))
     step = Stepping(optimizer, stage.at("opt.step()"))
     assert stage.hears(detector, step) == [("cleared-before-step", 2)]
+
+
+def test_a_clear_in_each_round_of_an_inner_loop_is_told_at_the_step_after_it() -> None:
+    stage = Stage("for x in data:\n    opt.zero_grad()\n    loss.backward()\nopt.step()")
+    w = stage.tensor("loss", "w", is_parameter=True)
+    loss = stage.tensor("loss", "loss", "mean", (w,))
+    optimizer = stage.optimizer("opt", w)
+    ledger = GradientLedger(stage, stage.claims)
+    detector = ClearedAccumulation(stage, stage.claims, ledger)
+    loop = LoopRun(stage.tree.body[0], stage.site(stage.tree.body[0]))
+    for number in range(2):
+        stage.frame.loops = ((loop, number),)
+        stage.hears(detector, Clearing([w], stage.at("opt.zero_grad()")))
+        stage.hears(ledger, Cleared([w], False, stage.at("opt.zero_grad()")))
+        stage.hears(ledger, Backward(run_of(stage, "loss.backward()", loss, w)))
+    stage.frame.loops = ()
+    step = Stepping(optimizer, stage.at("opt.step()"))
+    assert stage.hears(detector, step) == [("cleared-before-step", 2)]
+
+
+def test_a_forward_hook_that_returns_nothing_is_told_where_it_binds_its_output() -> None:
+    stage = Stage(
+        "def halved(module, inputs, output):\n    output = output * 0.5\nnet.register_forward_hook(halved)"
+    )
+    detector = LostResults(stage, stage.claims)
+    hooked = ModuleHooked(function_of(stage, "halved"), stage.find("net.register_forward_hook(halved)"))
+    assert stage.hears(detector, hooked) == [("result-lost", 2)]
 
 
 def test_gradients_that_nothing_clears_between_two_steps_are_told() -> None:

@@ -164,7 +164,9 @@ def test_features_that_another_backward_trains_are_left_alone() -> None:
     check(
         trained_by("""
 z = encoder(x)
+opt.zero_grad()
 F.mse_loss(head(z), y).backward()
+opt.step()
 z = encoder(x)
 loss = F.mse_loss(decoder(z.detach()), x) + 0.01 * z.abs().mean()
 """)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from gradsight.analysis import Analyser, analyze
+from gradsight.interp.memory import Record
+from gradsight.interp.paths import entries
 from gradsight.model import Source
 
 PROGRAMS = sorted((Path(__file__).resolve().parents[2] / "fixtures" / "programs").glob("*.py"))
@@ -175,3 +177,54 @@ def test_findings_move_with_their_lines() -> None:
     assert [(finding.code, finding.span.line) for finding in first] == [("GS101", 20), ("GS402", 29)]
     assert [(finding.code, finding.span.line) for finding in moved] == [("GS101", 21), ("GS402", 30)]
     assert moved == analyze(Source("typed.py", edit(TEXT, 17, "        # one more line"))).findings
+
+
+LONGER = f"{TEXT}\n\nTOP = 1\nMORE = 2\n"
+"""One line more does not change its budget."""
+
+
+def questions_asked(monkeypatch: pytest.MonkeyPatch, analyser: Analyser, text: str) -> bool:
+    """Whether an analysis looked at the entries of a file, be it to find that they are as they were."""
+    asked: list[str] = []
+    run = entries.Explorer.run
+
+    def counted(self: entries.Explorer) -> list[Record]:
+        asked.append(self.path)
+        return run(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(entries.Explorer, "run", counted)
+        analyser.analyze(Source("typed.py", text))
+    return bool(asked)
+
+
+@pytest.mark.parametrize(
+    ("line", "put"),
+    [(7, ""), (8, "    # note"), (8, "    s"), (8, "    spare ="), (8, "    spare = 1"), (4, "# note")],
+)
+def test_what_says_nothing_is_not_even_looked_at(
+    monkeypatch: pytest.MonkeyPatch, line: int, put: str
+) -> None:
+    analyser = Analyser()
+    analyser.analyze(Source("typed.py", LONGER))
+    changed = edit(LONGER, line, put)
+    assert not questions_asked(monkeypatch, analyser, changed)
+    same_as_fresh(analyser, changed, put)
+    assert not questions_asked(monkeypatch, analyser, LONGER)
+    same_as_fresh(analyser, LONGER, "taken out again")
+
+
+@pytest.mark.parametrize("put", ["    Net", "    'Net'", "    y", "    self", "    return", "    Net = 1"])
+def test_a_line_that_says_something_is_looked_at(monkeypatch: pytest.MonkeyPatch, put: str) -> None:
+    analyser = Analyser()
+    analyser.analyze(Source("typed.py", LONGER))
+    assert questions_asked(monkeypatch, analyser, edit(LONGER, 8, put))
+    same_as_fresh(analyser, edit(LONGER, 8, put), put)
+
+
+def test_lines_that_change_a_budget_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    analyser = Analyser()
+    analyser.analyze(Source("typed.py", LONGER))
+    much_longer = edit(LONGER, 8, "\n".join(["    # note"] * 40))
+    assert questions_asked(monkeypatch, analyser, much_longer)
+    same_as_fresh(analyser, much_longer, "longer")

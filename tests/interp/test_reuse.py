@@ -58,7 +58,7 @@ def as_library(lines: list[str]) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(12), 1049])
 def test_reused_analysis_equals_a_fresh_one(seed: int) -> None:
     rng = random.Random(seed)
     chosen = rng.sample(PROGRAMS, rng.choice([1, 2, 4]))

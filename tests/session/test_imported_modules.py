@@ -100,6 +100,25 @@ def test_an_edited_module_is_executed_again_for_the_documents_that_import_it(pro
     assert project.alone("circle.py").findings != before
 
 
+@pytest.mark.parametrize(
+    ("edited", "is_kept"),
+    [
+        (WORKSPACE["right.py"] + "\n\ndef nobody_needs(value):\n    return value\n", True),
+        (WORKSPACE["right.py"].replace("return ALPHA", "return 0"), False),
+        (WORKSPACE["right.py"] + "\nprint(1)\n", False),
+    ],
+)
+def test_an_edit_of_what_a_document_does_not_use_leaves_its_report(
+    project: Project, edited: str, is_kept: bool
+) -> None:
+    project.show("right.py", WORKSPACE["right.py"])
+    before = project.told("circle.py")
+    project.show("right.py", edited)
+    project.analysers["circle.py"].forget()
+    assert (project.told("circle.py") is before) is is_kept
+    assert project.told("circle.py") == project.alone("circle.py")
+
+
 def test_a_module_that_came_or_went_leads_elsewhere(project: Project) -> None:
     project.put("left.py", None)
     without = project.told("circle.py")
@@ -173,6 +192,8 @@ def test_edits_stops_and_files_that_come_and_go_leave_the_reports_of_a_fresh_ana
         name = chance.choice([*WORKSPACE])
         if act < 0.2:
             project.show(name, WORKSPACE[name] + f"\nextra_{chance.randrange(3)} = 1\n")
+            for analyser in project.analysers.values():
+                analyser.forget()
         elif act < 0.3:
             project.put(name, None if (project.folder / name).exists() else WORKSPACE[name])
         elif act < 0.5:

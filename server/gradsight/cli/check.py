@@ -145,7 +145,7 @@ def run_once(args: argparse.Namespace) -> int:
             listing.write_settings(tasks, list(planner.configurations), sys.stdout)
         return FAILED if planner.failed else CLEAN
     fixed = ci_options.fixes_wanted(args)
-    results = ci_options.check(args, tasks, lambda some: check_all(some, args.jobs, fixed))
+    results = ci_options.check(args, tasks, lambda some: check_all(some, args.jobs, fixed, not args.no_cache))
     failed = planner.failed
     for task, result in zip(tasks, results):
         if result.unreadable:
@@ -298,7 +298,7 @@ class Planner:
             self.failed = self.failed or bool(configuration.complaints)
 
 
-def check_all(tasks: list[Task], jobs: int | None, fixed: FixWish) -> list[Result]:
+def check_all(tasks: list[Task], jobs: int | None, fixed: FixWish, keeps: bool) -> list[Result]:
     """The result of every task, in the order of the tasks."""
     processes = processes_worth(sum(task.size for task in tasks), len(tasks), jobs)
     if processes > 1:
@@ -306,8 +306,9 @@ def check_all(tasks: list[Task], jobs: int | None, fixed: FixWish) -> list[Resul
         importlib.import_module("gradsight.analysis")
     largest_first = sorted(range(len(tasks)), key=lambda number: -tasks[number].size)
     results: dict[int, Result] = {}
+    checker = Checker(tuple(tasks), fixed=fixed, keeps=keeps)
     with CheckProgress(len(tasks), sys.stderr) as progress:
-        for number, result in work_through(Checker(tuple(tasks), fixed=fixed), largest_first, processes):
+        for number, result in work_through(checker, largest_first, processes):
             if isinstance(result, WorkerDied):
                 reason = f"the process that checked it ended with code {result.exit_code}"
                 result = Result(tasks[number].path, fault=reason)

@@ -17,11 +17,12 @@ from typing import Any
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Fix
 from gradsight.model.relevance import is_about_torch_in_bytes
-from gradsight.model.report import Coverage, Gap, SyntaxProblem
+from gradsight.model.report import Coverage, Gap, SyntaxProblem, UsedNames
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 from gradsight.session.notebooks import read_notebook
 from gradsight.session.reading import Unreadable, decode, read_bytes, reader, too_large
+from gradsight.session.starting_files import starts_torch
 from gradsight.session.workspace import WorkspaceFinder
 
 Question = tuple[str, int, str]
@@ -71,6 +72,8 @@ class Result:
     is_skipped: bool = False
     imports: tuple[Question, ...] = ()
     """What was asked about imports on the way, by whom."""
+    used: tuple[UsedNames, ...] = ()
+    """What was used of the modules that it imports."""
     gaps: tuple[Gap, ...] = ()
     """What was not understood in the file."""
     coverage: Coverage | None = None
@@ -122,11 +125,13 @@ class Checker:
     uncollected: list[int] = field(default_factory=lambda: [0, 0])
     """Bytes of text whose garbage is not collected yet: the young, and that which outlived a collection of the young."""
     fixed: FixWish = field(default_factory=lambda: FixWish(()))
+    keeps: bool = False
+    """Whether results are kept: then what they rest on is worked out with them."""
 
     def __call__(self, number: int) -> Result:
         task = self.tasks[number]
         with Faults() as faults:
-            result = check_file(task, self.finder(task), self.modules, self.fixed)
+            result = check_file(task, self.finder(task), self.modules, self.fixed, self.keeps)
         self._collect(task.size)
         return replace(result, fault="\n".join(faults.traces)) if faults.traces else result
 
@@ -157,10 +162,14 @@ class Checker:
 
 
 def check_file(
-    task: Task, finder: WorkspaceFinder, modules: dict[tuple[str, int, str], Any], fixed: FixWish
+    task: Task,
+    finder: WorkspaceFinder,
+    modules: dict[tuple[str, int, str], Any],
+    fixed: FixWish,
+    keeps: bool = False,
 ) -> Result:
     """Everything there is to say about one file."""
-    source = read_task(task)
+    source = read_task(task) or read_starting(task, finder)
     if source is None:
         return Result(task.path, is_skipped=True)
     if isinstance(source, Unreadable):
@@ -172,6 +181,7 @@ def check_file(
     analyser = Analyser(modules.setdefault(key, no_modules()))
     report = analyze(source, task.settings, noting, analyser)
     wanted = fixed.among(report.findings, task.path)
+    used = report.used() if keeps else ()
     fixes: tuple[TriedFix, ...] = ()
     if wanted:
         from gradsight.cli.fix_trials import FixTrials
@@ -179,6 +189,7 @@ def check_file(
         # The text was just analysed, and its imports are known: nowhere is it cheaper to try.
         trials = FixTrials(source, task.settings, noting, analyser, report)
         fixes = tuple([TriedFix(finding, trials.preferred(finding)) for finding in wanted])
+        used = tuple(trials.used) if keeps else ()
         if trials.is_faulty:
             fixes = ()
     broken = tuple(_as_finding(task.path, problem) for problem in report.syntax_problems)
@@ -187,6 +198,7 @@ def check_file(
         broken + report.findings,
         report.unused_suppressions,
         imports=tuple(noting.asked),
+        used=used,
         gaps=report.gaps,
         coverage=report.coverage,
         fixes=fixes,
@@ -213,6 +225,16 @@ def read_task(task: Task) -> Source | Unreadable | None:
     if isinstance(text, str):
         return Source(task.path, text) if len(text) <= most else Unreadable(too_large(most))
     return text
+
+
+def read_starting(task: Task, finder: WorkspaceFinder) -> Source | None:
+    """A program that says nothing of torch, and starts what does."""
+    data = read_bytes(task.path, task.settings.most_bytes) if task.text is None else b""
+    text = decode(data) if isinstance(data, bytes) and data and task.path.endswith(".py") else None
+    if not isinstance(text, str):
+        return None
+    source = Source(task.path, text)
+    return source if starts_torch(source, finder, task.settings.models) else None
 
 
 def _is_broken(path: str, data: bytes) -> bool:

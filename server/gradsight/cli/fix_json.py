@@ -65,12 +65,12 @@ class FixBook:
         told = self._documents.tried.get(path)
         if told is not None and (each := told.find(finding)) is not None:
             if kept is not None:
-                kept.keep(source, settings, finding, each.fix, told.imports)
+                kept.keep(source, settings, finding, each.fix, told.imports, told.used)
             return each.fix
         trials = self._trials_of(source, settings)
         fix = trials.preferred(finding)
         if kept is not None and not trials.is_faulty:
-            kept.keep(source, settings, finding, fix, trials.asked)
+            kept.keep(source, settings, finding, fix, trials.asked, trials.used)
         return fix
 
     def _kept_of(self, path: str) -> KeptFixes | None:

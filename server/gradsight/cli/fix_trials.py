@@ -9,7 +9,7 @@ from gradsight.analysis import Analyser
 from gradsight.cli.checking import Noting, Question
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Fix
-from gradsight.model.report import Report
+from gradsight.model.report import Report, UsedNames
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
 
@@ -31,12 +31,18 @@ class FixTrials:
         self._analyser = analyser
         self.is_faulty = report is not None and _is_faulty(report)
         """Whether we failed on the way: then what came of it is not worth keeping."""
+        self._reports = [report] if report is not None else []
         self._report = report if report is not None else self._check(source)
 
     @property
     def asked(self) -> Iterable[Question]:
         """What was asked about imports so far."""
         return self._finder.asked
+
+    @property
+    def used(self) -> Iterable[UsedNames]:
+        """What was used of modules so far."""
+        return dict.fromkeys(used for report in self._reports for used in report.used())
 
     def preferred(self, finding: Finding) -> Fix | None:
         """The fix that is offered first."""
@@ -48,6 +54,7 @@ class FixTrials:
     def _check(self, source: Source) -> Report:
         report = self._analyser.analyze(source, self._settings, self._finder)
         self.is_faulty = self.is_faulty or _is_faulty(report)
+        self._reports.append(report)
         return report
 
 

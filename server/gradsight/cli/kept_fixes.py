@@ -19,11 +19,13 @@ from gradsight.cli.result_cache import (
     cache_folder,
     mark_of,
     read_entries,
+    row_of,
     settings_mark,
     write_entries,
 )
 from gradsight.model.finding import Finding
 from gradsight.model.fix import Edit, Fix
+from gradsight.model.report import UsedNames
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 
@@ -55,9 +57,15 @@ class KeptFixes:
             return None
 
     def keep(
-        self, source: Source, settings: Settings, finding: Finding, fix: Fix | None, asked: Iterable[Question]
+        self,
+        source: Source,
+        settings: Settings,
+        finding: Finding,
+        fix: Fix | None,
+        asked: Iterable[Question],
+        used: Iterable[UsedNames],
     ) -> None:
-        """Remember the fix of a finding, with all that was asked about imports for it."""
+        """Remember the fix of a finding, with all that was asked about imports for it, and used of them."""
         if self.path is None:
             return
         entry = self._entry(source, settings)
@@ -66,10 +74,12 @@ class KeptFixes:
                 "text": mark_of(source.text),
                 "settings": settings_mark(settings),
                 "imports": [],
+                "used": [],
                 "fixes": {},
             }
         before: list[Question] = [(module, level, path) for module, level, path, *_ in entry["imports"]]
         entry["imports"] = self.imports.answered(dict.fromkeys([*before, *asked]))
+        entry["used"] += [row for row in map(row_of, used) if row not in entry["used"]]
         entry["fixes"][key_of(finding)] = _plain(fix) if fix is not None else []
         self.entries[source.path] = entry
         self.sound[source.path] = self.is_changed = True
@@ -93,7 +103,7 @@ class KeptFixes:
             return (
                 entry["text"] == mark_of(source.text)
                 and entry["settings"] == settings_mark(settings)
-                and self.imports.hold(entry["imports"])
+                and self.imports.hold(entry["imports"], entry["used"])
             )
         except (KeyError, TypeError, ValueError):
             return False

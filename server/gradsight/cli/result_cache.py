@@ -1,7 +1,7 @@
 """Results of earlier checks, kept by content: what did not change is not analysed again.
 
 An entry holds for one text of one file under one setting, together with every import that the analysis followed and the
-text it found there, or found missing.  It is plain JSON with a seal; anything that cannot be read counts as absent, so
+text it found there, or found missing; a text that has changed since may still be the same in all that was used of it.  It is plain JSON with a seal; anything that cannot be read counts as absent, so
 the folder can be deleted at any time, and an engine that changed in any way starts with an empty one.
 """
 
@@ -13,18 +13,18 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gradsight
 from gradsight.cli import kept_folder
-from gradsight.cli.checking import Question, Result, Task, read_task
+from gradsight.cli.checking import Question, Result, Task, read_starting, read_task
 from gradsight.cli.kept_folder import CACHE_FOLDER, CACHE_VARIABLE
 from gradsight.cli.replay import ENGINE_SUFFIXES
 from gradsight.cli.shell import complain
 from gradsight.model.finding import Finding, Related
-from gradsight.model.report import Coverage, Gap
+from gradsight.model.report import Coverage, Gap, UsedNames
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source, Span
 from gradsight.ops.cache import facts_mark
@@ -32,6 +32,9 @@ from gradsight.session import disk
 from gradsight.session.reading import reader
 from gradsight.session.shown_paths import shown_path
 from gradsight.session.workspace import ROOT_MARKS, WorkspaceFinder
+
+if TYPE_CHECKING:
+    from gradsight.interp.used_names import Outlines
 
 FILE = "check.json"
 Check = Callable[[list[Task]], list[Result]]
@@ -83,14 +86,25 @@ class KeptResults:
     def find(self, task: Task) -> Result | None:
         """The kept result of a task, if everything that it rests on is as it was."""
         entry = self.entries.get(task.path)
-        if entry is None or task.text is not None:
+        if task.text is not None or not self.entries:
             return None
         try:
-            source = read_task(task)
+            source = read_task(task) or read_starting(task, self.imports.finder)
+            if source is None:
+                # It has nothing to do with torch, and nothing is kept of it: to look once is enough.
+                return Result(task.path, is_skipped=True)
+            if entry is None:
+                return None
             if not isinstance(source, Source) or entry["text"] != mark_of(source.text):
                 return None
-            if entry["settings"] != settings_mark(task.settings) or not self.imports.hold(entry["imports"]):
+            if entry["settings"] != settings_mark(task.settings):
                 return None
+            if not self.imports.hold(entry["imports"], entry["used"]):
+                return None
+            if self.imports.has_changed(entry["imports"]):
+                # What it used of them is the same: the next check need not find that out again.
+                self.entries[task.path] = entry = self.imports.renewed(entry)
+                self.is_changed = True
             findings = tuple(_finding(each) for each in entry["findings"])
             unused = tuple(_finding(each) for each in entry["unused"])
             gaps = tuple(Gap(*each) for each in entry["gaps"])
@@ -103,13 +117,17 @@ class KeptResults:
         """Remember a result; one that came of a failure, or has nothing to do with torch, is not worth it."""
         is_faulty = result.fault or any(gap.kind == "internal" for gap in result.gaps)
         is_worth = not (is_faulty or result.unreadable or result.is_skipped) and task.text is None
-        if self.path is None or not is_worth or not isinstance(source := read_task(task), Source):
+        if self.path is None or not is_worth:
+            return
+        source = read_task(task) or read_starting(task, self.imports.finder)
+        if not isinstance(source, Source):
             return
         self.is_changed = True
         self.entries[task.path] = {
             "text": mark_of(source.text),
             "settings": settings_mark(task.settings),
             "imports": self.imports.answered(result.imports),
+            "used": list(map(row_of, result.used)),
             "findings": [_plain(each) for each in result.findings],
             "unused": [_plain(each) for each in result.unused_suppressions],
             "gaps": [[gap.reason, gap.line, gap.count, gap.kind, gap.path] for gap in result.gaps],
@@ -130,13 +148,70 @@ class ImportAnswers:
     def __init__(self, root: str, most_bytes: int) -> None:
         self.finder = WorkspaceFinder(root, reader(most_bytes))
         self.marks: dict[str, str] = {}
+        self.outlines: Outlines | None = None
+        self.known: dict[UsedNames, UsedNames | None] = {}
+        """What was used of a module as it is now, where its text has changed."""
 
-    def hold(self, imports: list[list[Any]]) -> bool:
-        """Whether questions that were asked have the answers that were kept with them."""
-        return all(
-            self.answer((module, level, importer)) == (path, mark)
-            for module, level, importer, path, mark in imports
-        )
+    def hold(self, imports: list[list[Any]], used: Iterable[list[Any]] = ()) -> bool:
+        """Whether questions that were asked have the answers that were kept with them, as far as these were `used`."""
+        for module, level, importer, path, mark in imports:
+            now = self.answer((module, level, importer))
+            if now == (path, mark):
+                continue
+            if path is None or now[0] != path:
+                return False
+            known = [_used(row) for row in used if row[0] == path]
+            source = self.finder(module, level, importer)
+            if not known or not all(self.now(one, source) for one in known):
+                return False
+        return True
+
+    def has_changed(self, imports: list[list[Any]]) -> bool:
+        """Whether an import leads to another text."""
+        return any(mark != self.marks.get(path) for *_, path, mark in imports if path is not None)
+
+    def now(self, used: UsedNames, source: Source | None) -> UsedNames | None:
+        """The same use of a module as it is now; None where the module is not the same to whoever used this of it."""
+        from gradsight.interp.used_names import Outlines
+
+        if self.outlines is None:
+            self.outlines = Outlines()
+        if used not in self.known:
+            self.known[used] = self.outlines.now(used, source)
+        return self.known[used]
+
+    def renewed(self, entry: Entry) -> Entry:
+        """What is kept of a file, with the modules that it imports as they are now: lines in them may have moved."""
+        from gradsight.interp.used_names import moved
+
+        uses = [_used(row) for row in entry["used"]]
+        moves: dict[str, tuple[UsedNames, UsedNames]] = {}
+        for used in uses:
+            now = self.known.get(used)
+            if now is not None and now.starts:
+                moves.setdefault(used.path, (used, now))
+
+        def line_now(path: str, line: int) -> int:
+            return moved(line, *moves[path]) if path in moves else line
+
+        def finding_now(finding: Finding) -> Finding:
+            related = tuple(
+                replace(step, span=step.span.moved(line_now(step.path, step.span.line) - step.span.line))
+                for step in finding.related
+            )
+            lines = line_now(finding.path, finding.span.line) - finding.span.line
+            return replace(finding, span=finding.span.moved(lines), related=related)
+
+        return {
+            **entry,
+            "imports": self.answered((one[0], one[1], one[2]) for one in entry["imports"]),
+            "used": [row_of(self.known.get(used) or used) for used in uses],
+            "findings": [_plain(finding_now(_finding(each))) for each in entry["findings"]],
+            "gaps": [
+                [reason, line_now(path, line), count, kind, path]
+                for reason, line, count, kind, path in entry["gaps"]
+            ],
+        }
 
     def answered(self, questions: Iterable[Question]) -> list[list[Any]]:
         """Questions with their answers, to be kept."""
@@ -150,6 +225,16 @@ class ImportAnswers:
         if source.path not in self.marks:
             self.marks[source.path] = mark_of(source.text)
         return source.path, self.marks[source.path]
+
+
+def row_of(used: UsedNames) -> list[Any]:
+    """What was used of a module, to be kept."""
+    return [used.path, list(used.names), used.mark, used.text, list(used.starts)]
+
+
+def _used(row: list[Any]) -> UsedNames:
+    path, names, mark, text, starts = row
+    return UsedNames(path, tuple(names), mark, text, tuple(starts))
 
 
 def mark_of(text: str) -> str:

@@ -77,7 +77,8 @@ class ChangedData:
     def note_normalised(self, fact: Wrote) -> None:
         """A statement that rescales by constants what it has rescaled in an earlier round, fetched again meanwhile."""
         storage, site = fact.tensor.storage, fact.site
-        if storage in self.mixed or fact.tensor.is_parameter or fact.tensor.node is not None:
+        is_state = fact.tensor.is_parameter or fact.tensor.snapshot == "state_dict"
+        if storage in self.mixed or is_state or fact.tensor.node is not None:
             self.normalised.pop(storage, None)
             return
         earlier = next((write for write in storage.writes if write.site.key == site.key), None)

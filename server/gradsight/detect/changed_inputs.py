@@ -21,6 +21,8 @@ from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor, Write
 from gradsight.model.trace import NameRead, Used, Wrote
 
+RUNNING = frozenset({"list", "tuple", "set", "any", "all", "deque"})
+"""What goes through an iterator."""
 SETTING = ("copy_", "load_state_dict", "optimizer step", "data assignment", "out=")
 """Writes that give a tensor a new meaning instead of working on its value."""
 MOST_CALLS = 6
@@ -56,18 +58,23 @@ class ChangedInputs:
             # What a custom Function does to its input it declares: `mark_dirty`.
             return
         self.watch_arguments(fact.site, write)
-        for call in places[1:]:
-            if not self.watch_arguments(call, write):
+        for distance, call in enumerate(places[1:]):
+            if not self.watch_arguments(call, write, is_near=distance == 0):
                 return
 
-    def watch_arguments(self, call: Site, write: Write) -> bool:
-        """Watch the names that a call was given; whether it is one that does not say that it works in place."""
+    def watch_arguments(self, call: Site, write: Write, is_near: bool = True) -> bool:
+        """Watch the names that a call was given; whether it is one that does not say that it works in place.
+
+        Under the name of a parameter a tensor is handed to the function that writes; further out it may be passed on as a state
+        that functions change and give back.
+        """
         node = call.node
         if not isinstance(node, ast.Call) or asks_to_write(node):
             return False
-        for argument in node.args:
-            if isinstance(argument, ast.Name):
-                self.watch(argument.id, call, write)
+        named = [keyword.value for keyword in node.keywords] if is_near else []
+        for argument in [*node.args, *named]:
+            for name in names_in(argument):
+                self.watch(name, call, write)
         return True
 
     def watch(self, name: str, call: Site, write: Write) -> None:
@@ -76,7 +83,7 @@ class ChangedInputs:
         if not isinstance(given, Tensor) or given.storage is not write.writer.storage:
             return
         statement = statement_around(call.node, frame)
-        if isinstance(statement, ast.Expr) and statement.value is call.node:
+        if isinstance(statement, ast.Expr) and only_run(statement.value) is call.node:
             return
         if isinstance(statement, ast.withitem) and statement.context_expr is call.node:
             # A context manager is entered for what it does.
@@ -168,6 +175,28 @@ class ChangedInputs:
 def is_of_custom_function(frame: Frame) -> bool:
     owner = frame.function.owner if frame.function is not None else None
     return owner is not None and owner.kind == "autograd"
+
+
+def only_run(expression: ast.expr) -> ast.expr:
+    """What a statement runs for what it does: `list(map(write, tensors))` runs the `map`."""
+    while (
+        isinstance(expression, ast.Call)
+        and isinstance(expression.func, ast.Name)
+        and expression.func.id in RUNNING
+        and len(expression.args) == 1
+    ):
+        expression = expression.args[0]
+    return expression
+
+
+def names_in(argument: ast.expr) -> list[str]:
+    """The names that an argument hands on as they are: itself, or the members of `{"image": image}` and `(x, y)`."""
+    parts: list[ast.expr | None] = [argument]
+    if isinstance(argument, ast.Dict):
+        parts = [*argument.values]
+    elif isinstance(argument, (ast.Tuple, ast.List)):
+        parts = [*argument.elts]
+    return [part.id for part in parts if isinstance(part, ast.Name)]
 
 
 def is_input(tensor: Tensor) -> bool:

@@ -11,10 +11,12 @@ from gradsight.detect.mode_cuts import steps_of_mode
 from gradsight.detect.path import Path
 from gradsight.detect.phases import belongs_to_an_early_phase
 from gradsight.detect.replaced_parameters import ReplacedParameters
+from gradsight.interp.paths.roles import is_follower_name
 from gradsight.interp.syntax import named_last
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
 from gradsight.model.trace import (
@@ -28,7 +30,7 @@ from gradsight.model.trace import (
     Stepping,
     Wrapped,
 )
-from gradsight.model.values import AbsentGrad, Mapping
+from gradsight.model.values import AbsentGrad, Instance, Layer, Mapping
 
 LINEAR = {"add", "sub", "mul", "div", "neg", "mean", "sum", "stack", "cat", "add_", "sub_", "mul_", "div_", "index", "squeeze", "to"}  # fmt: skip
 COMPARING = {
@@ -123,9 +125,11 @@ class GradientFlow:
                 self.explain_absence(parameter, runs, site, stepped=True)
 
     def loss_never_differentiated(self, parameter: Tensor, site: Site) -> Tensor | None:
-        """A named scalar beside the step that depends on the parameter and had no backward."""
+        """A named scalar, or what is called a loss, beside the step: it depends on the parameter and had no backward."""
         for value in list(site.frame.namespace.values()):
-            if isinstance(value, Tensor) and value.shape == () and value.node is not None and value.label:
+            if not isinstance(value, Tensor) or value.node is None or not value.label:
+                continue
+            if value.shape == () or (value.shape is None and suggests("loss", value.label)):
                 if value.node.walked is None and parameter in leaves_of([value.node]):
                     return value
         return None
@@ -150,6 +154,7 @@ class GradientFlow:
                     or is_an_option(cut.site)
                     or self.only_applies_what_was_loaded(cut)
                     or is_target_network(cut, parameter)
+                    or self.follows_another(cut, parameter)
                 ):
                     self.report_cut(cut, parameter, run, site)
                 return
@@ -159,6 +164,18 @@ class GradientFlow:
         function, owner = cut.site.frame.function, cut.site.frame.owner
         in_forward = function is not None and function.name == "forward" and owner is not None
         return in_forward and cut.kind == "no_grad" and self.leaves_behind(cut) <= self.loaded
+
+    def follows_another(self, cut: Cut, parameter: Tensor) -> bool:
+        """Whether a part that is named after following another one, and was loaded, is applied with grad mode off."""
+        if cut.kind not in ("no_grad", "inference") or parameter not in self.loaded:
+            return False
+        return any(
+            is_follower_name(name)
+            and any(parameter is one for _, one in self.path.tensors_of(part, "parameter"))
+            for module in self.path.modules_made
+            for name, part in module.attributes.items()
+            if isinstance(part, (Instance, Layer)) and part.module is not None
+        )
 
     def makes_target(self, cut: Cut, run: Any) -> bool:
         """Whether what was cut off is only held against a prediction: a target is meant to be constant."""

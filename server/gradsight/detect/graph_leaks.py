@@ -120,8 +120,10 @@ class GraphLeaks:
             dead = [loss.node.freed for loss in dead_graphs(edge, losses) if loss.node is not None]
             if tensor.shape == () and not dead:
                 dead = [freed_behind(edge)]
-            if any(is_round_of(site, end) for end in [*dead, *([freed] if after else [])]):
-                rounds.setdefault(site.key, set()).add(site.loops[-1][1])
+            ends = [*dead, *([freed] if after else [])]
+            storing = next((found for end in ends if (found := round_of(site, end)) is not None), None)
+            if storing is not None:
+                rounds.setdefault(site.key, set()).add(storing)
                 walked[site.key] = walked.get(site.key, 0) + 1
                 if len(rounds[site.key]) == 2 and walked[site.key] == 2 and not self.is_emptied(site):
                     self.kept_alive_by(site, tensor, "the list")
@@ -146,9 +148,17 @@ class GraphLeaks:
         self.claims.add("graph-kept-alive", site, steps, target=target, loss=loss.label)
 
 
-def is_round_of(site: Site, freed: Site | None) -> bool:
-    """Whether the loop that stores is one that goes on to further backwards: its rounds add up."""
-    return freed is not None and any(run is site.loops[-1][0] for run, _ in freed.loops)
+def round_of(site: Site, freed: Site | None) -> int | None:
+    """The round of the loop that stores, if it is one that goes on to further backwards: its rounds add up.
+
+    A library may store in a loop of its own, over the functions that want to hear of a round.
+    """
+    for run, number in reversed(site.loops):
+        if freed is not None and any(run is other for other, _ in freed.loops):
+            return int(number)
+        if not run.site.frame.unit.library:
+            return None
+    return None
 
 
 def adds_graph(value: Any) -> bool:

@@ -10,7 +10,7 @@ from gradsight.detect.path import Path
 from gradsight.interp.syntax import names_read
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
-from gradsight.model.tensors import Node, Tensor
+from gradsight.model.tensors import Edge, Node, Tensor, nodes_and_leaves
 from gradsight.model.trace import TransformApplied, Transformed
 from gradsight.model.values import Function, Layer, Method, Partial
 
@@ -79,25 +79,32 @@ class IgnoredParameters:
         if made.key in self.told:
             return
         start = value.edge()
-        todo = [start] if start is not None else []
-        seen: set[Any] = set()
-        while todo:
-            edge = todo.pop()
-            if edge in seen:
-                continue
-            seen.add(edge)
-            if any(edge is leaf for leaf in inputs):
-                return
-            if isinstance(edge, Node):
-                if edge.open or edge.requires is not True:
-                    return
-                todo.extend(edge.inputs)
+        if start is not None and may_lead_to(inputs, start):
+            return
+        steps = [Step("call", self.path.site(place), "the function is applied here")]
         if value.requires_grad is False and value.cuts:
+            ends = [one for one in value.cuts if any(leads_to(inputs, edge) for edge in one.edges)]
+            if ends:
+                last = max(ends, key=lambda cut: (cut.tick, cut.serial))
+                self.claims.add("func-ignores-parameters", last.site, steps, target=target, cut=last.op)
             return
         if start is None and value.dtype == "?":
             return
-        steps = [Step("call", self.path.site(place), "the function is applied here")]
         self.claims.add("func-ignores-parameters", made, steps, target=target, function="", transform="grad")
+
+
+def may_lead_to(inputs: list[Tensor], start: Edge) -> bool:
+    """Whether a graph reaches one of the inputs, or an operator of which not all is known."""
+    return any(
+        edge.open or edge.requires is not True
+        if isinstance(edge, Node)
+        else any(edge is one for one in inputs)
+        for edge in nodes_and_leaves((start,))
+    )
+
+
+def leads_to(inputs: list[Tensor], start: Edge) -> bool:
+    return any(edge is one for edge in nodes_and_leaves((start,)) for one in inputs)
 
 
 def used_instead(body: list[Any], scope: Any) -> ast.expr | None:

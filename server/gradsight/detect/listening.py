@@ -7,9 +7,9 @@ import logging
 import os
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
+from gradsight.detect.accumulation import ClearedAccumulation
 from gradsight.detect.applied_twice import AppliedTwice
 from gradsight.detect.attribute_typos import AttributeTypos
 from gradsight.detect.cancelled_gradients import CancelledGradients
@@ -37,6 +37,7 @@ from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.kept_features import KeptFeatures
 from gradsight.detect.layers_in_forward import LayersInForward
 from gradsight.detect.left_statistics import LeftStatistics
+from gradsight.detect.lost_results import LostResults
 from gradsight.detect.lost_updates import LostUpdates
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
@@ -85,6 +86,9 @@ class Detectors:
     the reverse order, so that what stands first is nearest to the event itself.
     """
 
+    order: ClassVar[list[int] | None] = None
+    """The places of those that look back, in their order: the same on all paths, unless a detector has failed."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         claims = self.claims = Claims(path)
@@ -125,6 +129,7 @@ class Detectors:
             KeptFeatures(path, claims),
             ModuleAliases(path, claims),
             LostUpdates(path, claims),
+            LostResults(path, claims),
             UnusedTerms(path, claims),
             LeftStatistics(path, claims),
             GraphLeaks(path, claims),
@@ -148,6 +153,7 @@ class Detectors:
             UnusedLayers(path, claims),
             IdleOptimizers(path, claims),
             RemadeOptimizers(path, claims),
+            ClearedAccumulation(path, claims, ledger),
             TrainingProtocol(path, claims, ledger, replaced),
             EarlySchedulers(path, claims),
             RepeatedSteps(path, claims, ledger),
@@ -186,7 +192,12 @@ class Detectors:
 
     def finish(self) -> None:
         listed = self.listed
-        for detector in [listed[place] for place in looking_back(tuple([type(one) for one in listed]))]:
+        order = Detectors.order if self.heard is HEARD else None
+        if order is None:
+            order = looking_back([type(one) for one in listed])
+            if self.heard is HEARD:
+                Detectors.order = order
+        for detector in [listed[place] for place in order]:
             try:
                 detector.finish()
             except STOPPING:
@@ -214,32 +225,36 @@ FINISHING = (
 PLACES = {kind: place for place, kind in enumerate(FINISHING)}
 
 
-@lru_cache(maxsize=16)
-def looking_back(detectors: tuple[type, ...]) -> list[int]:
+def looking_back(detectors: list[type]) -> list[int]:
     """The places of those that conclude something when a path is over, in their order."""
     concluding = [place for place, detector in enumerate(detectors) if hasattr(detector, "finish")]
     return sorted(concluding, key=lambda place: PLACES.get(detectors[place], len(PLACES)))
 
 
 CONCERNED = "detectors that it concerns"
-
-
-def may_concern(question: Callable[[ast.Assign], bool], statement: ast.Assign) -> bool:
-    """A question that fails is answered by the detector itself, whose faults cost nothing but its own findings."""
-    try:
-        return question(statement)
-    except Exception:
-        return True
+Question = Callable[[ast.Assign], bool]
+ASKED: dict[type, list[tuple[int, Question | None]]] = {}
+"""By the kind of fact, the places of those that hear of it, each with the question to a text whether it concerns them."""
 
 
 def concerned(statement: ast.Assign, handlers: Sequence[Handler]) -> tuple[int, ...]:
     """Which of all that hear of assignments make something of one with this text; found out once for each text."""
     known: tuple[int, ...] | None = statement.__dict__.get(CONCERNED)
     if known is None:
-        detectors = [handler.__self__ for handler in handlers]  # type: ignore[attr-defined]
-        asked = [getattr(detector, "concerned_by", bool) for detector in detectors]
-        known = tuple([place for place, question in enumerate(asked) if may_concern(question, statement)])
-        statement.__dict__[CONCERNED] = known
+        asked = ASKED.get(Assigned)
+        if asked is None:
+            detectors = [handler.__self__ for handler in handlers]  # type: ignore[attr-defined]
+            asked = [(place, getattr(one, "concerned_by", None)) for place, one in enumerate(detectors)]
+            ASKED[Assigned] = asked
+        places: list[int] = []
+        for place, question in asked:
+            try:
+                if question is None or question(statement):
+                    places.append(place)
+            except Exception:
+                # A question that fails is answered by the detector itself, whose faults cost nothing but its own findings.
+                places.append(place)
+        known = statement.__dict__[CONCERNED] = tuple(places)
     return known
 
 

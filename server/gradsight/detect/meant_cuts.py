@@ -24,9 +24,11 @@ def is_meant(kind: str, site: Site) -> bool:
 def _meant_cuts(function: ast.AST) -> frozenset[ast.AST]:
     found: set[ast.AST] = set()
     returns_number = getattr(getattr(function, "returns", None), "id", "") in NUMBERS
+    named = _assigned_once(function)
     for node in syntax_parts(function):
         if isinstance(node, ast.IfExp):
-            for arm, other in ((node.body, node.orelse), (node.orelse, node.body)):
+            for one, another in ((node.body, node.orelse), (node.orelse, node.body)):
+                arm, other = (named.get(getattr(each, "id", ""), each) for each in (one, another))
                 if _cuts(arm, other):
                     found.add(arm)
         elif isinstance(node, ast.Return) and returns_number and isinstance(node.value, ast.Call):
@@ -34,7 +36,16 @@ def _meant_cuts(function: ast.AST) -> frozenset[ast.AST]:
     return frozenset(found)
 
 
+def _assigned_once(function: ast.AST) -> dict[str, ast.expr]:
+    """What stands behind the names that a function assigns in one place."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in syntax_parts(function):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            found.setdefault(node.targets[0].id, []).append(node.value)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
 def _cuts(arm: ast.expr, other: ast.expr) -> bool:
-    """`x if learn else x.detach()`."""
+    """`x if learn else x.detach()`, be it that the two have names."""
     receiver = arm.func if isinstance(arm, ast.Call) and not arm.args else arm
     return isinstance(receiver, ast.Attribute) and ast.unparse(receiver.value) == ast.unparse(other)

@@ -83,9 +83,18 @@ class ModuleAliases:
             origin, how = origin.args[0], "copy"
         if not isinstance(origin, (ast.Name, ast.Attribute)) or len(self.aliases) > MOST_ALIASES:
             return
+        if isinstance(origin, ast.Attribute) and self.aliases:
+            self.fetched(origin, fact.statement)
         for target in fact.statement.targets:
             if isinstance(target, (ast.Name, ast.Attribute)):
                 self.note(target, origin, how, fact.statement)
+
+    def fetched(self, origin: ast.Attribute, node: ast.AST) -> None:
+        """`best = stopper.best_model`, wherever that is."""
+        module = value_of_target(self.path, origin)
+        for alias in self.aliases:
+            if alias.module is module and is_attribute_read(origin, last_word(alias.target)):
+                self.used(alias, self.path.site(node))
 
     def note_copy(self, targets: list[ast.expr]) -> None:
         """What a name was given before it gets a copy was a beginning only."""
@@ -136,16 +145,20 @@ class ModuleAliases:
         if isinstance(alias, ModuleAlias):
             self.used(alias, self.path.site(fact.node))
 
-    def used(self, alias: ModuleAlias, site: Site) -> None:
+    def used(self, alias: ModuleAlias, site: Site | None) -> None:
         if alias.stepped is None or not (alias.how == "copy" or suggests("copy", last_word(alias.target))):
             return
-        if suggests("copy", last_word(alias.origin)) or not self.is_still_one(alias):
-            return
-        self.claim(
-            alias,
-            Step("written", alias.stepped, "this step changes both"),
-            Step("read", site, f"`{alias.name}` is used here"),
+        # `self.encoder_target = critic_target.encoder`: what it stands for is a part of a copy.
+        words = (
+            one.attr if isinstance(one, ast.Attribute) else getattr(one, "id", "")
+            for one in ast.walk(alias.origin)
         )
+        if any(suggests("copy", word) for word in words) or not self.is_still_one(alias):
+            return
+        steps = [Step("written", alias.stepped, "this step changes both")]
+        if site is not None:
+            steps.append(Step("read", site, f"`{alias.name}` is used here"))
+        self.claim(alias, *steps)
 
     def finish(self) -> None:
         """An attribute is used if the text reads it anywhere but where it is set."""
@@ -154,6 +167,9 @@ class ModuleAliases:
                 place = read_of(alias.target.attr, alias.site)
                 if place is not None:
                     self.used(alias, Site(place, alias.site.frame))
+                elif any(reads(alias.target.attr, statement) for statement in self.path.executed):
+                    # `best = stopper.best_model`, far from the class that keeps it.
+                    self.used(alias, None)
 
     def is_still_one(self, alias: ModuleAlias) -> bool:
         """Whether both names stand for the module still: one that was wrapped or made again has gone its own way."""
@@ -213,6 +229,14 @@ def is_made_otherwise(alias: ModuleAlias) -> bool:
 def read_of(attribute: str, site: Site) -> ast.AST | None:
     """Where the text around an assignment reads an attribute."""
     for node in (inner for statement in site.unit.tree for inner in syntax_parts(statement)):
-        if isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load):
+        if is_attribute_read(node, attribute):
             return node
     return None
+
+
+def reads(attribute: str, statement: ast.AST) -> bool:
+    return any(is_attribute_read(node, attribute) for node in syntax_parts(statement))
+
+
+def is_attribute_read(node: ast.AST, attribute: str) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load)

@@ -15,7 +15,15 @@ import builtins
 from collections.abc import Iterable
 
 from gradsight.interp.path_state import Arm, Decision
-from gradsight.interp.paths.roles import OPTIMIZER, SCALER, is_scheduler_name, key_of, last_part, may_clear
+from gradsight.interp.paths.roles import (
+    OPTIMIZER,
+    SCALER,
+    is_scheduler_name,
+    key_of,
+    last_part,
+    may_clear,
+    only_watches,
+)
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.name_hints import BY_NAME, suggests
@@ -106,7 +114,8 @@ def said_in(part: ast.AST) -> frozenset[str]:
             said.add(node.id)
         elif isinstance(node, ast.Call):
             name = getattr(node.func, "attr", "") or getattr(node.func, "id", "")
-            if name not in BUILTINS and key_of(node.func).partition(".")[0] not in COMPUTING:
+            key = key_of(node.func)
+            if name not in BUILTINS and key.partition(".")[0] not in COMPUTING and not only_watches(key):
                 said.add(CALLED)
             if name in OPTIMIZERS or suggests(OPTIMIZER, name) or "freez" in name.lower():
                 said.add(MADE)

@@ -7,6 +7,7 @@ mistake from it is that the program goes on with both, the name and the place, a
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from gradsight.detect.changed_inputs import SETTING, operands_of
 from gradsight.detect.claims import Claims
@@ -18,6 +19,7 @@ from gradsight.model.rule import quoted
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor, Write
 from gradsight.model.trace import Assigned, ItemRead, Used, Wrote
+from gradsight.model.values import Instance, Mapping
 
 MOST_ALIASES = 64
 
@@ -25,10 +27,12 @@ MOST_ALIASES = 64
 class PlaceAlias:
     """A name that was bound to what a place holds, and the write that went through it."""
 
-    __slots__ = ("frame", "is_used", "name", "origin", "read_at", "site", "tensor", "write")
+    __slots__ = ("frame", "is_used", "name", "origin", "owner", "read_at", "site", "tensor", "write")
 
     def __init__(self, frame: Frame, name: str, origin: ast.expr, tensor: Tensor, site: Site) -> None:
         self.frame = frame
+        self.owner = owner_of(origin, frame)
+        """What holds the tensor, if it has a name."""
         self.name = name
         self.origin = origin
         self.tensor = tensor
@@ -84,6 +88,13 @@ class PlaceAliases:
                 if any(tensor is alias.tensor for tensor in tensors):
                     for operand in operands_of(fact.node):
                         self.operand_read(alias, operand, fact.node)
+            for alias in self.written_elsewhere():
+                if any(tensor is alias.tensor for tensor in tensors):
+                    for operand in operands_of(fact.node):
+                        if isinstance(operand, ast.Attribute) and operand.attr == getattr(
+                            alias.origin, "attr", ""
+                        ):
+                            self.owner_read(alias, owner_of(operand, self.path.frame), operand)
 
     def operand_read(self, alias: PlaceAlias, operand: ast.expr, node: ast.AST) -> None:
         if isinstance(operand, ast.Name):
@@ -98,10 +109,33 @@ class PlaceAliases:
             for alias in self.written_here():
                 if fact.value is alias.tensor and text_of(fact.node) == text_of(alias.origin):
                     self.place_read(alias, fact.node)
+            for alias in self.written_elsewhere():
+                if fact.value is alias.tensor:
+                    self.owner_read(alias, fact.owner, fact.node)
 
     def written_here(self) -> list[PlaceAlias]:
         frame = self.path.frame
         return [alias for alias in self.aliases if alias.write is not None and alias.frame is frame]
+
+    def written_elsewhere(self) -> list[PlaceAlias]:
+        """Names in functions that are over, which went on with what they wrote; a tensor without a graph is a state."""
+        frame = self.path.frame
+        return [
+            alias
+            for alias in self.aliases
+            if alias.write is not None
+            and alias.frame is not frame
+            and alias.owner is not None
+            and alias.tensor.node is not None
+        ]
+
+    def owner_read(self, alias: PlaceAlias, owner: object, node: ast.AST) -> None:
+        """`stats["mu"]` in another function, after the one that was given `stats` changed it and returned the name."""
+        write = alias.write
+        if owner is not alias.owner or write is None or not is_read_after(alias.name, write, alias.frame):
+            return
+        if alias.frame.namespace.get(alias.name) is alias.tensor:
+            self.claim(alias, write, node)
 
     def place_read(self, alias: PlaceAlias, node: ast.AST) -> None:
         write = alias.write
@@ -113,6 +147,9 @@ class PlaceAliases:
         if not both and (alias.tensor.node is None or not alias.is_used):
             alias.read_at = node
             return
+        self.claim(alias, write, node)
+
+    def claim(self, alias: PlaceAlias, write: Write, node: ast.AST) -> None:
         if alias not in self.aliases:
             return
         self.aliases.remove(alias)
@@ -131,6 +168,13 @@ class PlaceAliases:
             alias=alias.name,
             written=self.path.text_of_target(write.site),
         )
+
+
+def owner_of(place: ast.expr, frame: Frame) -> Any:
+    """The object that a place is a part of, where it has a name: `stats` of `stats["mu"]`."""
+    base = place.value if isinstance(place, (ast.Subscript, ast.Attribute)) else None
+    found = frame.namespace.get(base.id) if isinstance(base, ast.Name) else None
+    return found if isinstance(found, (Mapping, Instance)) else None
 
 
 def is_read_after(name: str, write: Write, frame: Frame) -> bool:

@@ -9,7 +9,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import is_stand_in
 from gradsight.detect.path import Path
 from gradsight.detect.wording import quoted_write
-from gradsight.interp.syntax import mentions_attribute, statement_around
+from gradsight.interp.syntax import mentions_attribute, names_read, statement_around
 from gradsight.interp.tensors.regions import overlaps, surely_overlap
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -192,7 +192,12 @@ class ReadsAfterWrite:
                 )
 
     def snapshot_read(self, tensor: Tensor, writes: list[Any], kind: str, site: Site) -> None:
-        if not writes or (not tensor.label and kind != "state_dict" and not self.beside_its_source):
+        if not writes or (
+            not tensor.label
+            and kind != "state_dict"
+            and not self.beside_its_source
+            and not self.is_kept_beside_parameter(tensor, site)
+        ):
             return
         write = writes[0]
         if kind == "slice" and tensor.label and shows_blank(tensor):
@@ -226,6 +231,16 @@ class ReadsAfterWrite:
             target=tensor.label,
             alias=tensor.label or self.text_of_alias(tensor),
             written=self.path.text_of_target(write.site),
+        )
+
+    def is_kept_beside_parameter(self, tensor: Tensor, site: Site) -> bool:
+        """Whether a statement has both, the parameter and what was kept of it: `decay * shadow[name] + rest * p.data`."""
+        source = tensor.source
+        if tensor.kept_at is None or source is None or not source.is_parameter:
+            return False
+        statement = statement_around(site.node, site.frame)
+        return statement is not None and any(
+            site.frame.namespace.get(name) is source for name in names_read(statement)
         )
 
     def text_of_alias(self, tensor: Tensor) -> str:

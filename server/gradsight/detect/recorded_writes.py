@@ -52,13 +52,16 @@ class RecordedWrites:
         """Memory of tensors in a display that was given a name."""
 
     def finish(self) -> None:
-        if self.recorded and made_by_default(self.path.modules_made):
+        harmless = [(site, op) for site, op, _ in self.recorded if not self.depends_on_mode(site)]
+        if not harmless or made_by_default(self.path.modules_made):
             return
-        for site, op, _ in self.recorded:
-            function = site.frame.function
-            if self.path.has_receiver and asks_for_training(function and function.node, site.node):
-                continue
+        for site, op in harmless:
             self.claims.add("inplace-recorded", site, [], op=op, target=self.path.text_of_target(site))
+
+    def depends_on_mode(self, site: Site) -> bool:
+        """Whether the function that writes may go another way where the object that it is called on is in the other mode."""
+        function = site.frame.function
+        return self.path.has_receiver and asks_for_training(function and function.node, site.node)
 
     def on_input_shown(self, fact: InputShown) -> None:
         """A hook that is called after the module holds an input that the module has overwritten."""

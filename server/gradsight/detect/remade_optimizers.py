@@ -54,14 +54,16 @@ class RemadeOptimizers:
     def finish(self) -> None:
         if self.path.ended_early:
             return
-        made: dict[object, list[Optimizer]] = {}
+        made: dict[object, list[tuple[Optimizer, Site]]] = {}
         for optimizer in self.path.optimizers:
-            if optimizer.site is not None and optimizer.site.loops and keeps_averages(optimizer):
-                made.setdefault(optimizer.site.key, []).append(optimizer)
-        for optimizers in made.values():
-            first, site = optimizers[0], optimizers[0].site
+            place = place_in_loop(optimizer) if keeps_averages(optimizer) else None
+            if place is not None:
+                made.setdefault(place.key, []).append((optimizer, place))
+        for pairs in made.values():
+            optimizers = [optimizer for optimizer, _ in pairs]
+            first, site = pairs[0]
             own = first.ever_held()
-            if site is None or len(optimizers) < FEWEST or not own or own & self.put_back:
+            if len(optimizers) < FEWEST or not own or own & self.put_back:
                 continue
             if any(one.stepped != 1 or one.escaped or one.ever_held() != own for one in optimizers):
                 continue
@@ -70,10 +72,19 @@ class RemadeOptimizers:
                 None,
             )
             name = name_of(site)
-            if step is None or not name or is_restored(name, site):
+            if step is None or is_restored(name, site):
                 continue
             steps = [Step("needed", step.site, "its only step, without the averages of earlier ones")]
+            if first.site is not None and first.site is not site:
+                steps.insert(0, Step("made", first.site, "it is made here"))
             self.claims.add(KIND, site, steps, optimizer=name, made=last_part(first.path))
+
+
+def place_in_loop(optimizer: Optimizer) -> Site | None:
+    """Where a loop gives a name to an optimizer that it makes, be it by a function that it calls."""
+    site = optimizer.site
+    places = [] if site is None or not site.loops else [site, *site.callers()]
+    return next((one for one in places if one.loops and name_of(one)), None)
 
 
 def keeps_averages(optimizer: Optimizer) -> bool:

@@ -10,6 +10,7 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.partly_cleared import is_cleared
 from gradsight.detect.path import Path
 from gradsight.interp.paths.roles import OPTIMIZER, key_of, role_of
 from gradsight.interp.syntax_parts import syntax_parts
@@ -59,8 +60,8 @@ class RepeatedSteps:
         place = runs[-1].site
         # One that was not seen being made learns what it holds after it was told to clear it.
         clears_itself = any(action.verb == "zero" and action.subject is optimizer for action in log)
-        if clears_itself or any(
-            self.ledger.was_cleared(one, fact.started, self.path.tick) for one in parameters
+        if clears_itself or is_cleared(
+            self.path, self.ledger, optimizer, parameters, fact.started, self.path.tick
         ):
             self.claims.granted.add(("gradients-left-by-step", place.key))
             return

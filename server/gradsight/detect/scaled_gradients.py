@@ -1,4 +1,4 @@
-"""Gradient scalers: a gradient that is clipped, measured or edited while it is still scaled."""
+"""Gradient scalers: a gradient that is clipped, measured or edited while it is still scaled, or that never was."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import LINEAR
 from gradsight.detect.gradient_ledger import GradientLedger, GradientRecord
+from gradsight.detect.passed_arms import arm, said_in
 from gradsight.detect.path import Path
-from gradsight.interp.syntax import called_attribute
+from gradsight.interp.path_state import Arm
+from gradsight.interp.syntax import called_attribute, remembered
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.library_objects import GradientScaler, Optimizer
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Region, Tensor
 from gradsight.model.trace import Backward, Scaled, ScalerStepping, Stepping
@@ -54,15 +57,19 @@ class ScaledGradients:
         """Where scalers unscaled the gradients of an optimizer since their last update."""
         self.not_updated: dict[tuple[int, int], Site] = {}
         """Steps of scalers, with the optimizer, that no update has followed yet."""
+        self.at_work: set[int] = set()
+        """Scalers that have scaled something."""
 
     def on_scaled(self, fact: Scaled) -> None:
         result = fact.result
         if fact.method == "scale":
+            self.at_work.add(id(fact.scaler))
             if isinstance(result, Tensor) and result.node is not None and self.may_ever_scale(fact.scaler):
                 self.scaled_nodes[result.node] = fact.scaler
         elif fact.method in ("unscale_", "step") and fact.arguments:
             if fact.method == "unscale_":
                 self.check_unscaled_once(fact)
+                self.check_was_scaled(fact.scaler, fact.arguments[0], self.path.site(self.path.node))
             self.unscaled(fact.arguments[0])
             self.stepping = None
         elif fact.method == "update":
@@ -90,8 +97,40 @@ class ScaledGradients:
             )
         self.unscaled_at[pair] = site
 
+    def check_was_scaled(self, scaler: GradientScaler, optimizer: Any, site: Site) -> None:
+        """A scaler divides by its scale whatever gradients it finds; one that has scaled nothing yet has no scale."""
+        enabled = self.path.truth(scaler.enabled)
+        if enabled is False or scaler.escaped or not isinstance(optimizer, Optimizer) or optimizer.escaped:
+            return
+        pair = (id(scaler), id(optimizer))
+        if pair in self.unscaled_at and self.unscaled_at[pair].key != site.key:
+            return
+        records = [
+            record
+            for leaf in self.path.parameters_of(optimizer)
+            if (record := self.ledger.records.get(leaf)) is not None and record.state == "filled"
+        ]
+        filled = records[-1].filled_at if records else None
+        if filled is None or self.path.gradients_unknown or any(one.scaler is not None for one in records):
+            return
+        if any(may_scale_instead(turn) for one in self.path.decisions for turn in one.turns):
+            return
+        made = scaler.site.node if scaler.site is not None else None
+        is_new = isinstance(made, ast.Call) and not self.path.has_receiver and id(scaler) not in self.at_work
+        self.claims.add(
+            "scaler-misused",
+            site,
+            [
+                Step("made", filled, "the gradients are computed here, and not scaled"),
+                *self.path.call_steps(site),
+            ],
+            "" if enabled else "the gradient scaler is enabled",
+            how="refused" if is_new else "unscaled",
+        )
+
     def on_scaler_stepping(self, fact: ScalerStepping) -> None:
         self.stepping = fact.optimizer
+        self.check_was_scaled(fact.scaler, fact.optimizer, fact.site)
         scaler, pair = fact.scaler, (id(fact.scaler), id(fact.optimizer))
         enabled = self.path.truth(scaler.enabled) is True
         if scaler.escaped or not self.is_at_work(scaler, fact.site, f"{receiver_of(fact.site)}.update("):
@@ -216,6 +255,16 @@ class ScaledGradients:
             is_certain = self.may_scale(record.scaler) or bool(self.path.decisions)
             assumption = "" if is_certain else "the gradient scaler is enabled"
             self.claims.add("scaled-gradients-used", site, [*steps, *self.path.call_steps(site)], assumption)
+
+
+def may_scale_instead(turn: Arm) -> bool:
+    """Whether the arm that a path went past may scale: it names a scaler, or differentiates in its own way."""
+    node, outcome = turn
+    return any(
+        suggests("scaling", word)
+        for part in arm(node, not outcome)
+        for word in remembered(part, "said", said_in)
+    )
 
 
 def receiver_of(site: Site) -> str:

@@ -6,7 +6,7 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.syntax import is_inside, returns_value
+from gradsight.interp.syntax import is_inside, returns_value, statement_around
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Storage, Tensor, Write
@@ -126,7 +126,8 @@ class SharedMemory:
                 continue
             if changes_what_it_was_given(write, tensor):
                 continue
-            alias = named_alias(write.writer, tensor)
+            named = named_alias(write.writer, tensor)
+            alias = named or handed_alias(write, tensor)
             if alias is not None:
                 steps = [
                     Step(
@@ -144,7 +145,8 @@ class SharedMemory:
                     how="source",
                     write=write.op,
                     target=tensor.label,
-                    alias=alias.label or self.path.text_of_target(write.site),
+                    alias=alias.label
+                    or (alias_text(alias) if named is None else self.path.text_of_target(write.site)),
                     written=self.path.text_of_target(write.site),
                 )
                 return
@@ -175,6 +177,28 @@ def went_through_alias(write: Write) -> bool:
             return True
         writer, steps = writer.source, steps + 1
     return False
+
+
+def alias_text(alias: Tensor) -> str:
+    """How an alias that was only handed on is written: `prob.detach()`."""
+    return ast.unparse(alias.site.node)
+
+
+def handed_alias(write: Write, source: Tensor) -> Tensor | None:
+    """The alias that a call was given, `weight_of(prob.detach())`, if the function wrote into it and its result is used.
+
+    A function whose name ends in `_`, or whose result nobody takes, is called for what it writes.
+    """
+    writer, place = write.writer, write.site.frame.call_site
+    if writer is None or writer.snapshot != "detach" or writer.source is not source or place is None:
+        return None
+    call = place.node
+    if not isinstance(call, ast.Call) or not any(writer.site.node is argument for argument in call.args):
+        return None
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "_")
+    statement = statement_around(call, place.frame)
+    is_taken = not (isinstance(statement, ast.Expr) and statement.value is call)
+    return writer if is_taken and not name.endswith("_") else None
 
 
 def named_alias(writer: Tensor | None, source: Tensor) -> Tensor | None:

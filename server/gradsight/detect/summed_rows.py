@@ -8,13 +8,14 @@ times where they were drawn, counted off a grid, or chosen as the nearest of a f
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import restated, statement_around
 from gradsight.interp.tensors.shapes import numel
 from gradsight.model.events import Step
-from gradsight.model.tensors import Tensor
+from gradsight.model.tensors import PartOf, Tensor
 from gradsight.model.trace import RowsWritten
 from gradsight.model.values import tensors_in
 
@@ -28,6 +29,7 @@ DRAWN = {
     "repeat_interleave",
     "floor_divide",
 }
+WRITTEN_OUT = {"tensor", "LongTensor", "as_tensor"}
 CASTS = {"long", "int", "to", "type"}
 ROUNDING = {"floor", "ceil", "round", "trunc", "clamp", "clip", "mul", "div"}
 
@@ -41,11 +43,16 @@ class SummedRows:
 
     def on_rows_written(self, fact: RowsWritten) -> None:
         statement = statement_around(fact.node, self.path.frame) or fact.node
-        if not isinstance(restated(statement), (ast.Add, ast.Sub)):
+        is_sum = isinstance(restated(statement), (ast.Add, ast.Sub))
+        if not is_sum and not (gives_each_its_own(fact.value, fact.rows) and repeats_itself(fact.rows)):
             return
         if not self.path.grad_mode or not any(one.needs_grad() is True for one in tensors_in(fact.value)):
             return
-        if not (has_more_than_rows(fact.rows, fact.tensor) or may_repeat(fact.rows.site.node)):
+        if not (
+            has_more_than_rows(fact.rows, fact.tensor)
+            or may_repeat(fact.rows.site.node)
+            or repeats_itself(fact.rows)
+        ):
             return
         site = self.path.site(statement)
         steps = [Step("made", fact.rows.site, "one row number can come several times")]
@@ -62,6 +69,30 @@ def has_more_than_rows(index: Tensor, target: Tensor) -> bool:
     count, shape = numel(index.shape), target.shape
     rows = shape[0] if shape else None
     return isinstance(count, int) and isinstance(rows, int) and count > rows
+
+
+def gives_each_its_own(value: Any, rows: Tensor) -> bool:
+    """Whether each row number is given a value of its own; one that is expanded, or broadcast, may come twice."""
+    if not isinstance(value, Tensor) or value.overlapping or not value.shape:
+        return False
+    count = numel(rows.shape)
+    return isinstance(count, int) and count > 1 and value.shape[0] == count
+
+
+def repeats_itself(index: Tensor) -> bool:
+    """Whether row numbers are written out, `torch.tensor([[0, 1, 2], [1, 1, 0]])`, and one of them comes twice."""
+    call = index.root().site.node
+    if not isinstance(call, ast.Call) or called(call) not in WRITTEN_OUT or len(call.args) != 1:
+        return False
+    try:
+        rows = ast.literal_eval(call.args[0])
+    except (ValueError, SyntaxError):
+        return False
+    if index.region is not None:
+        if not isinstance(index.region, PartOf) or not isinstance(rows, list):
+            return False
+        rows = rows[index.region.number] if index.region.number < len(rows) else []
+    return isinstance(rows, list) and all(type(row) is int for row in rows) and len(set(rows)) < len(rows)
 
 
 def may_repeat(node: ast.AST) -> bool:

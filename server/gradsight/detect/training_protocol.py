@@ -10,8 +10,8 @@ from typing import Any
 from gradsight.detect.claims import Claims
 from gradsight.detect.frozen_parameters import frozen_places, may_thaw
 from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.partly_cleared import is_cleared
 from gradsight.detect.path import Path
-from gradsight.detect.phases import makes_room_for_another_loss
 from gradsight.detect.picked_modules import picked_parameters
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.library_places import is_of_library
@@ -23,8 +23,10 @@ from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor, leaves_of
-from gradsight.model.trace import Clearing, Stepped, Stepping
+from gradsight.model.trace import Stepped, Stepping
 from gradsight.model.values import ClassValue, Instance, Layer
+
+BLOCKS = frozenset({"nn.ModuleList", "nn.ModuleDict", "nn.Sequential"})
 
 
 class TrainingProtocol:
@@ -37,8 +39,6 @@ class TrainingProtocol:
         self.claims = claims
         self.ledger = ledger
         self.replaced = replaced
-        self.inner_clears: dict[Tensor, tuple[Site, Site, Any]] = {}
-        """Gradients that a loop cleared in a round after the one that computed them: the clear, the backward, the loop."""
         self.last_stepping: tuple[Optimizer, Site, int] | None = None
         self.switches: list[Action] = []
         self.read = 0
@@ -83,14 +83,21 @@ class TrainingProtocol:
             return
         self.claims.granted.update(("step-without-backward", step.site.key) for step in steps)
         # A backward that may have reached more than is known clears nothing.
-        self.conclude_clearing(steps, backwards, parameters)
+        self.conclude_clearing(optimizer, steps, backwards, parameters)
         if is_all_known:
             self.conclude_foreign(optimizer, steps, backwards)
 
     def are_idle(self, parameters: set[Tensor]) -> bool:
         """Whether nothing but the optimizer was ever given these: no backward reaches them, however much of its graph is open."""
-        return not parameters & self.ledger.used and not self.path.escaped_between(
-            parameters, 0, self.path.tick
+        if parameters & self.ledger.used or self.path.escaped_between(parameters, 0, self.path.tick):
+            return False
+        # Of a long list of blocks not every one is applied here.
+        return not any(
+            parameters & held and held & self.ledger.used
+            for module in self.path.modules_made
+            for part in module.attributes.values()
+            if isinstance(part, Layer) and part.name in BLOCKS
+            for held in ({tensor for _, tensor in self.path.tensors_of(part, "parameter")},)
         )
 
     def conclude_no_backward(self, optimizer: Optimizer, step: Action, parameters: set[Tensor]) -> None:
@@ -170,7 +177,7 @@ class TrainingProtocol:
         )
 
     def conclude_clearing(
-        self, steps: list[Action], backwards: list[Action], parameters: set[Tensor]
+        self, optimizer: Optimizer, steps: list[Action], backwards: list[Action], parameters: set[Tensor]
     ) -> None:
         """Two steps with backwards before each and nothing cleared between them."""
         ticks = [run.tick for run in backwards]
@@ -182,7 +189,7 @@ class TrainingProtocol:
             before = backwards[earlier - 1 : earlier] if earlier else []
             if not runs or not before or first.site.key != second.site.key or not first.loops:
                 continue
-            if any(self.ledger.was_cleared(parameter, before[-1].tick, until) for parameter in parameters):
+            if is_cleared(self.path, self.ledger, optimizer, parameters, before[-1].tick, until):
                 continue
             if self.path.may_clear_between(parameters, before[-1].tick, second.tick):
                 continue
@@ -298,7 +305,6 @@ class TrainingProtocol:
 
     def on_stepping(self, fact: Stepping) -> None:
         self.check_order(fact.optimizer, fact.site)
-        self.check_inner_clears(fact.optimizer, fact.site)
         self.check_closure(fact.optimizer, fact.site)
         self.check_eval(fact.optimizer, fact.site)
 
@@ -332,63 +338,6 @@ class TrainingProtocol:
                     return True
         return False
 
-    def on_clearing(self, fact: Clearing) -> None:
-        """Gradient accumulation that clears in every round: what was computed is dropped before the step that sums it."""
-        tensors, site = fact.tensors, fact.site
-        if not site.loops or self.path.gradients_unknown:
-            return
-        run, _ = site.loops[-1]
-        for tensor in tensors:
-            record = self.ledger.records.get(tensor)
-            if record is None or not record.pending or record.state != "filled":
-                continue
-            filled = record.filled_at
-            if filled is None or not all(
-                steps_in_rhythm(one.node) for one in self.path.decisions[record.decisions :]
-            ):
-                continue
-            if run not in dict(filled.loops) or makes_room_for_another_loss(site, filled):
-                continue
-            if not self.steps_sometimes(run.node, site):
-                self.inner_clears.setdefault(tensor, (site, filled, run))
-                continue
-            if not any(tensor in self.path.parameters_of(one) for one in self.path.optimizers):
-                continue
-            if self.steps_in_round(tensor, run, dict(filled.loops)[run]):
-                # Another network's loss came through after its own step: that gradient is meant to be dropped.
-                continue
-            others = [
-                self.ledger.records[leaf]
-                for leaf in self.leaves_filled_at(filled)
-                if leaf in self.ledger.records
-            ]
-            if all(other.pending and not other.read for other in others):
-                self.claims.add(
-                    "cleared-before-step",
-                    site,
-                    [
-                        Step("made", filled, "the gradients are computed here"),
-                    ],
-                    accumulating=True,
-                )
-            return
-
-    def check_inner_clears(self, optimizer: Optimizer, site: Site) -> None:
-        """An inner loop cleared what each of its rounds computed, and the step comes after the loop: it gets the last round."""
-        for parameter in self.path.parameters_of(optimizer) if self.inner_clears else ():
-            place, filled, run = self.inner_clears.pop(parameter, (None, None, None))
-            record = self.ledger.records.get(parameter)
-            if place is None or filled is None or record is None or run in dict(site.loops):
-                continue
-            if record.state != "filled" or record.read or record.filled_at is None:
-                continue
-            if record.filled_at.key == filled.key and not self.path.gradients_unknown:
-                steps = [
-                    Step("made", filled, "the gradient is computed here"),
-                    Step("needed", site, "the step comes after the loop"),
-                ]
-                self.claims.add("cleared-before-step", place, steps, accumulating=True)
-
     def check_closure(self, optimizer: Optimizer, site: Site) -> None:
         """LBFGS calls its closure several times in one step: each call must clear what the last one left."""
         before, self.last_stepping = self.last_stepping, (optimizer, site, self.path.tick)
@@ -402,35 +351,6 @@ class TrainingProtocol:
             ):
                 steps = [Step("needed", site, "this step calls the closure several times")]
                 self.claims.add("gradients-never-cleared", run.site, steps, in_closure=True)
-
-    def leaves_filled_at(self, site: Site) -> list[Tensor]:
-        return [leaf for run in self.path.backwards if run.site is site for leaf in run.leaves]
-
-    def steps_in_round(self, tensor: Tensor, run: Any, number: int) -> bool:
-        """Whether an optimizer that holds a parameter stepped in this round of a loop."""
-        return any(
-            action.verb == "step"
-            and dict(action.loops).get(run) == number
-            and tensor in self.path.parameters_of(action.subject)
-            for action in self.path.log
-        )
-
-    def steps_sometimes(self, loop: ast.AST, site: Site) -> bool:
-        """Whether the loop steps only every so many rounds: `if (i + 1) % n == 0: optimizer.step()`.
-
-        What a loop inside it does in its own rhythm, it does in each round of the loop.
-        """
-        function = site.frame.function
-        texts = [loop] if function is None else [loop, function.node]
-        nested = {
-            part
-            for inner in syntax_parts(loop)
-            if inner is not loop and isinstance(inner, (ast.For, ast.AsyncFor, ast.While))
-            for part in syntax_parts(inner)
-        }
-        return any(
-            steps_in_rhythm(inner) and inner not in nested for text in texts for inner in syntax_parts(text)
-        )
 
     def mode_switches(self) -> list[Action]:
         """The calls of `train` and `eval` so far; each action of the path is read once."""
@@ -524,19 +444,6 @@ def are_exclusive(one: ast.AST, other: ast.AST, statements: list[ast.stmt]) -> b
             )
             for node in statements
             if isinstance(node, ast.If) and node.orelse
-        )
-    )
-
-
-def steps_in_rhythm(node: ast.AST) -> bool:
-    """Whether this is a condition under which an optimizer steps every so many rounds."""
-    return (
-        isinstance(node, ast.If)
-        and any(
-            isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mod) for part in syntax_parts(node.test)
-        )
-        and any(
-            called_attribute(part) == "step" for statement in node.body for part in syntax_parts(statement)
         )
     )
 

@@ -15,7 +15,7 @@ from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import AttributeSet, GaveUp, ModuleWrapped, Read, Used, Viewed
+from gradsight.model.trace import AttributeSet, GaveUp, ModuleWrapped, Read, StandInApplied, Used, Viewed
 from gradsight.model.values import ClassValue, Instance, Layer, Seq, tensors_in
 
 KIND = "layer-unused"
@@ -50,6 +50,9 @@ class UnusedLayers:
     def on_viewed(self, fact: Viewed) -> None:
         self.note_used(fact.tensor)
 
+    def on_stand_in_applied(self, fact: StandInApplied) -> None:
+        self.used.update(fact.parameters)
+
     def note_used(self, value: Any) -> None:
         if type(value) is Tensor:
             if value.is_parameter:
@@ -76,6 +79,7 @@ class UnusedLayers:
             return
         held = {tensor for one in path.optimizers for tensor in path.ever_held_by(one) if one.stepped}
         reached = {leaf for run in path.backwards for leaf in run.leaves}
+        named: set[Tensor] = set()
         for (owner_id, name), place in self.places.items():
             owner = self.owners[owner_id]
             value = owner.attributes.get(name)
@@ -89,6 +93,25 @@ class UnusedLayers:
                 self.claims.granted.add((KIND, place.key))
             elif all(part.requires_grad is True for part in parts) and not self.may_be_used(owner, value):
                 self.report(owner, name, place, set(parts))
+                named.update(parts)
+        for module, place in self.waits:
+            self.check_rounds(module, place, named)
+
+    def check_rounds(self, module: Any, place: Site, named: set[Tensor]) -> None:
+        """Rounds of a loop use a part of a module that waits for the gradients of all of it; but for what was `named`."""
+        if id(module) in self.handed_out:
+            return
+        own = [(name, leaf) for name, leaf in self.path.tensors_of(module, "parameter") if leaf not in named]
+        rounds: dict[Any, tuple[set[Tensor], Site]] = {}
+        for run in self.path.backwards:
+            reached, _ = rounds.setdefault(run.site.loops, (set(), run.site))
+            reached.update(run.leaves)
+        for reached, site in [*rounds.values()][:-1]:
+            missing = [name for name, leaf in own if leaf.requires_grad is True and leaf not in reached]
+            if missing and len(missing) < len(own):
+                step = Step("needed", site, f"this backward gives `{missing[0]}` no gradient")
+                self.claims.add(KIND, place, [step], target=missing[0], how="at times")
+                return
 
     def parameters(self, value: Any) -> list[Tensor]:
         if not isinstance(value, (Instance, Layer)) or value.module is None:

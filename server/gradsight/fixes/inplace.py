@@ -309,7 +309,16 @@ def copy_kept(case: FixCase) -> Iterator[Draft]:
         return
     every = tuple(patch for one in operands for patch in appended(tree, one, ".clone()") or ())
     title = f"pass a clone of `{shown(tree, operands[0])}` to `{op}`"
-    yield Draft("clone-operand", title, "safe", every)
+    safety: Safety = "unsafe" if any(_is_given_by_a_loop(tree, one) for one in operands) else "safe"
+    yield Draft("clone-operand", title, safety, every)
+
+
+def _is_given_by_a_loop(tree: Tree, operand: ast.expr) -> bool:
+    """Whether an operand is what a loop goes through: a row of a tensor, say, which the write changes for the next time as well."""
+    names = names_in(operand)
+    return any(
+        isinstance(parent, FORS) and names & names_in(parent.target) for parent in tree.ancestors(operand)
+    )
 
 
 def _runs_what_it_is_given(tree: Tree, node: ast.AST) -> bool:

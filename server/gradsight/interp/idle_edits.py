@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradsight.interp.visible_text import may_change_inside
+from gradsight.interp.visible_text import LOOKING, may_change_inside
 from gradsight.model.report import GapKind
 from gradsight.model.sites import Unit
 from gradsight.model.values import Value
@@ -36,10 +36,18 @@ class Different(Exception):
 class Grafted:
     """A unit that took over an edited text, and where its lines went."""
 
-    __slots__ = ("begin", "changed", "delta", "lines", "stop", "unit")
+    __slots__ = ("begin", "changed", "delta", "heights", "is_silent", "lines", "stop", "unit")
 
     def __init__(
-        self, unit: Unit, begin: int, stop: int, delta: int, lines: Lines, changed: frozenset[ast.AST]
+        self,
+        unit: Unit,
+        begin: int,
+        stop: int,
+        delta: int,
+        lines: Lines,
+        changed: frozenset[ast.AST],
+        heights: list[tuple[int, int]],
+        is_silent: bool,
     ) -> None:
         self.unit = unit
         self.begin = begin
@@ -48,6 +56,10 @@ class Grafted:
         self.lines = lines
         self.changed = changed
         """Methods that do something else now, of which nobody else can tell."""
+        self.heights = heights
+        """The lines that each function around the edit had, and has now."""
+        self.is_silent = is_silent
+        """Whether no question about the text has another answer now, but for those about its length."""
 
     def moved(self, line: int) -> int:
         """Where a line with a node on it is now; lines count as the nodes of the unit count them."""
@@ -68,12 +80,15 @@ def graft(old: Unit, new: Unit, bound: Callable[[], frozenset[str]]) -> Grafted 
         plan.compare_bodies(old.tree, new.tree, None, None)
     except Different:
         return None
+    before = plan.heights()
     plan.carry_out()
+    heights = list(zip(before, plan.heights()))
     old.text, old.height, old.lines = new.text, new.height, None
     old.repaired = new.repaired
     old.offset = new.start - old.first
     changed = frozenset(method for method, _ in plan.replaced)
-    return Grafted(old, plan.begin, plan.stop, plan.delta, plan.lines, changed)
+    is_silent = not changed and plan.is_silent
+    return Grafted(old, plan.begin, plan.stop, plan.delta, plan.lines, changed, heights, is_silent)
 
 
 class _Plan:
@@ -98,6 +113,15 @@ class _Plan:
         self.fresh: list[ast.AST] = []
         self.touched: list[ast.AST] = []
         self.lines: Lines = {}
+        self.is_silent = True
+
+    def heights(self) -> list[int]:
+        """The lines of the functions that the edit is in."""
+        return [
+            int((node.end_lineno or node.lineno) - node.lineno)
+            for node in self.touched
+            if isinstance(node, FUNCTIONS)
+        ]
 
     # -- comparing ---------------------------------------------------------------------------------------------------
 
@@ -119,7 +143,34 @@ class _Plan:
             merged.append(known)
         if next(rest, None) is not None:
             raise Different
+        self.is_silent = self.is_silent and self.looks_alike(old, merged, was, now)
         self.bodies.append((old, merged))
+
+    def looks_alike(self, old: Body, new: Body, was: Counter[str] | None, now: Counter[str] | None) -> bool:
+        """Whether idle statements that came or went say nothing by a name or a text, and none of them ends the row.
+
+        What raises and does nothing else is told from what does something by its length.
+        """
+        if self.telling(old, was) != self.telling(new, now):
+            return False
+        done = [one for one in new if not is_idle(one, now)]
+        return old[-1:] == new[-1:] and not (len(done) == 1 and isinstance(done[0], ast.Raise))
+
+    def telling(self, body: Body, names: Counter[str] | None) -> list[str]:
+        """The idle statements that somebody could look at: texts, and names that stand elsewhere too."""
+        return [
+            ast.dump(one)
+            for one in body
+            if is_idle(one, names)
+            and any(
+                isinstance(part.value, str) if isinstance(part, ast.Constant) else self.is_known(part, names)
+                for part in ast.walk(one)
+                if isinstance(part, (ast.Constant, ast.Name))
+            )
+        ]
+
+    def is_known(self, name: ast.Name, names: Counter[str] | None) -> bool:
+        return names is None or names[name.id] > 1 or name.id in LOOKING or name.id in self.bound()
 
     def compare(self, old: ast.AST, new: ast.AST, was: Counter[str] | None, now: Counter[str] | None) -> None:
         """Two statements, or two parts of one that have statements in them."""

@@ -50,8 +50,12 @@ def note_answer(path: Asking, frame: Frame, callee: Frame, node: ast.AST, is_val
     function = callee.function.node
     if is_value:
         frame.handed = Site(callee.exit or function, callee)
-    elif isinstance(statement_around(node, frame), ast.Assign):
-        path.unanswered.append((path.tick, Site(function, callee)))
+    if isinstance(statement_around(node, frame), ast.Assign):
+        if is_value:
+            # What the library works with from here on is this answer.
+            path.unanswered.clear()
+        else:
+            path.unanswered.append((path.tick, Site(function, callee)))
 
 
 def steps_for_user(steps: Iterable[Step]) -> tuple[Step, ...]:

@@ -7,13 +7,14 @@ names rest on is still the same object: the units that bind them and, for units 
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from gradsight.interp.idle_edits import Grafted, remap
 from gradsight.interp.syntax import remembered, set_on_self
 from gradsight.interp.visible_text import names_bound
 from gradsight.model.events import Event
-from gradsight.model.report import Coverage, GapKind
+from gradsight.model.report import Coverage, GapKind, UsedNames
 from gradsight.model.sites import Unit
 from gradsight.model.values import PythonModule
 
@@ -51,6 +52,16 @@ class Record:
         return context == self.context and (budget == self.given or self.spent < min(budget, self.given))
 
 
+class Outcome(NamedTuple):
+    """What an analysis came to that was not stopped, and the texts that it was the outcome of."""
+
+    units: list[Unit]
+    lines: int
+    records: list[Record]
+    executed: set[ast.AST]
+    wanted: dict[ast.AST, bool]
+
+
 class Memory:
     """Units, namespace and records of the last analysis of one file."""
 
@@ -63,16 +74,27 @@ class Memory:
         self.script: Record | None = None
         self.unit_asked: dict[Unit, set[str]] = {}
         self.records: dict[tuple[Unit, str], Record] = {}
-        self.depends_on: set[str] = set()
-        """The modules of the workspace that something here rests on."""
+        self.uses: dict[str, set[str]] = {}
+        """The modules of the workspace that something here rests on, and what was used of each."""
+        self.used: tuple[Any, Callable[[], tuple[UsedNames, ...]]] | None = None
+        """The same with the marks of the texts, and what they were made of."""
         self.age = 0
         """How often shared modules had been forgotten when it was last used."""
         self.coverage: Coverage | None = None
         self.modules: dict[str, PythonModule] = {}
         """Workspace modules that the last execution of the script imported."""
+        self.outcome: Outcome | None = None
+        """What the last analysis came to, as long as no text that it asked about says anything else."""
+
+    def same_outcome(self, units: list[Unit]) -> Outcome | None:
+        """What the last analysis came to, if these units are what it was about, and have their lengths."""
+        last = self.outcome
+        return last if last is not None and last.units == units and last.lines == lines_of(units) else None
 
     def take_over(self, grafts: list[Grafted]) -> None:
         """Units took over an edited text: what is known of them holds, but for what executed a method that does something else."""
+        if not all(map(self.changes_nothing, grafts)):
+            self.outcome = None
         changed = {method for graft in grafts for method in graft.changed}
         if changed:
             self.records = {
@@ -81,11 +103,18 @@ class Memory:
             if self.script is not None and not self.script.entered.isdisjoint(changed):
                 self.script = None
         units = {graft.unit for graft in grafts}
-        for record in [*self.records.values(), *([self.script] if self.script is not None else [])]:
+        known = {*self.records.values(), *([self.script] if self.script is not None else [])}
+        for record in known.union(self.outcome.records if self.outcome is not None else ()):
             if any(unit in units for _, unit, _, _ in record.gaps):
                 record.gaps = remap(record.gaps, grafts)
             if record is self.script or record.units & units:
                 record.cards = None
+
+    def changes_nothing(self, graft: Grafted) -> bool:
+        """Whether everything is worth as much work as before; what a library drives is, by each of its lines."""
+        if not graft.is_silent or any(steady(before) != steady(after) for before, after in graft.heights):
+            return False
+        return not graft.delta or not any(record.context == "driver" for record in self.records.values())
 
 
 COARSEST_LINES = 8
@@ -163,7 +192,34 @@ def binders_of(units: list[Unit]) -> dict[str, list[Unit]]:
     return binders
 
 
+def lines_of(units: list[Unit]) -> int:
+    """How long a file is, by which its budgets are given."""
+    return steady(sum(unit.height for unit in units))
+
+
 def steady(number: int) -> int:
     """The number rounded up to one of a few: a line more or less seldom changes a budget, and what was done within it holds."""
     step = max(COARSEST_LINES, 1 << max(0, number.bit_length() - STEADY_BITS))
     return -(-number // step) * step
+
+
+def put_in_order(namespace: dict[str, Any], units: list[Unit]) -> None:
+    """Leave a namespace in the order in which the file binds its names, as a fresh execution does."""
+    order: dict[str, Any] = {}
+    for unit in units:
+        for name in sorted(names_bound(unit)):
+            if name in namespace and name not in order:
+                order[name] = namespace[name]
+    for name, value in namespace.items():
+        order.setdefault(name, value)
+    namespace.clear()
+    namespace.update(order)
+
+
+def is_bound_as_before(name: str, fresh: list[Unit], binders: dict[str, list[Unit]], memory: Memory) -> bool:
+    """Whether the unit that binds a name last is new, or bound it last before too; then its value is known."""
+    now = binders.get(name)
+    if not now or now[-1] in fresh:
+        return True
+    before = [unit for unit in memory.units if name in names_bound(unit)]
+    return bool(before) and before[-1] is now[-1]

@@ -56,6 +56,12 @@ ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+def usual_name(options: dict[str, Value], names: dict[Unknown, str], value: Value) -> str:
+    """The text that an option is if nobody gives it: `models.__dict__[args.arch]`; empty where that is not known."""
+    default = _default(options, names, value) if options else NOT_SAID
+    return default if isinstance(default, str) else ""
+
+
 def _default(options: dict[str, Value], names: dict[Unknown, str], value: Value) -> Value:
     name = names.get(value) if isinstance(value, Unknown) else None
     return options.get(name, NOT_SAID) if name is not None else NOT_SAID

@@ -130,7 +130,7 @@ class Program:
         self.is_unwanted: Callable[[], bool] = lambda: False
         """Asked now and then: whether nobody waits for the outcome any more.  Whoever is asked may do other work first."""
         self.machine_facts: dict[str, Unknown] = {}
-        self.depends_on: set[str] = set()
+        self.uses: dict[str, set[str]] = {}  # What was used of modules of the workspace (`used_names.py`).
         self.import_budget = IMPORT_BUDGET
         self.has_library: dict[str, str] = {}
         """By the name of a package: its folder, if the workspace holds a library that there is a model of; else empty."""

@@ -15,6 +15,7 @@ NAMES: dict[str, str] = {
     r"|student|classifier|q_?net|unet|transformer|^(self\.)?[GD]$|^(self\.)?net[A-Z]",
     "optimizer": r"optim|(^|[._])opt([._A-Z]|$|\d)|opt$",
     "scaler": r"scaler",
+    "scaling": r"backward|scal|amp|fp16|mixed",
     "scheduler": r"sched|warmup",
     "layer": r"attn|attention|layer|block|module",
     "function": r"act|activ|drop|pool|loss|criterion|fn$|func|forward|hook|callback|metric|scheduler|sampler|get|rearrange",
@@ -47,7 +48,7 @@ NAMES: dict[str, str] = {
     "clears": r"zero|step|optim|clear|reset",
     "keeps gradients": r"cache|hidden|state|memory|head|classifier|hook",
     "watcher": r"^(log|sav(e|ing)|eval|valid(at)?|val|test|print|summar|plot|watch|count|write|visuali|export|report|record|monitor"
-    r"|dump|descri|display|show|benchmark|profil)",
+    r"|dump|descri|display|show|benchmark|profil|render|draw|info$|warn|debug|scalars?$|histogram)",
     "trainer": r"^(train|fit|learn|update|backward)",
     "log probability": r"log_?p",
     "expects an error": r"raises|suppress",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -45,6 +46,18 @@ class SyntaxProblem:
 
 
 @dataclass(frozen=True, slots=True)
+class UsedNames:
+    """The names of a module that a report rests on, and the marks of its text then: of what they lead to, and of the whole."""
+
+    path: str
+    names: tuple[str, ...]
+    mark: str
+    text: str
+    starts: tuple[int, ...] = ()
+    """Where the statements begin that they lead to, if the report names lines of the module."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Findings in reading order, what was not understood, and what did not parse."""
 
@@ -56,3 +69,5 @@ class Report:
     depends_on: tuple[str, ...] = field(default=())
     coverage: Coverage | None = None
     """None where nobody has counted."""
+    used: Callable[[], tuple[UsedNames, ...]] = field(default=tuple, compare=False)
+    """What was used of the modules that it depends on, worked out when it is asked for: more, perhaps, where something is remembered."""

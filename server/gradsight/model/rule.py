@@ -85,6 +85,10 @@ class Rule:
         return self.page.strip().partition("\n")[0]
 
 
+CLAIMED_AT = "granted_at"
+"""A name by which the paths of an entry compare places; lines of it are those of the text that was executed."""
+
+
 def text(event: Event, name: str, default: str = "it") -> str:
     """A name the event speaks of, as a string fit for a sentence."""
     value = event.names.get(name)
@@ -160,5 +164,9 @@ def make_finding(event: Event, code: str, name: str, message: str, severity: Sev
         related += (Related("assumed", f"assumed: {event.assumption}", event.place.path, event.place.span()),)
     return Finding(
         code, name, fitting(message), severity, certainty, event.place.path, event.place.span(), related, event.assumption,
-        {key: value for key, value in event.names.items() if isinstance(value, (str, int, bool))},
+        {
+            key: value
+            for key, value in event.names.items()
+            if isinstance(value, (str, int, bool)) and key != CLAIMED_AT
+        },
     )  # fmt: skip

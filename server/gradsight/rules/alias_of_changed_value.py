@@ -128,6 +128,21 @@ x[..., 1:] = second + 2 * first
 assert x.tolist() == [0.0, 1.0]  # 0, 3 was meant
 ```
 
+An index that names a row several times is one memory with several meanings, too: one of the values stays, and autograd gives
+all of them its gradient. `check` reports it where the numbers are written out or drawn, `gradsight run` wherever they
+come from; `index_add` adds them all.
+
+```python
+import torch
+
+rows, values = torch.tensor([0, 0]), torch.ones(2, requires_grad=True)
+grid = torch.zeros(3)
+grid[rows] += values  # warning: GS107
+grid.sum().backward()
+assert grid[0].item() == 1.0
+assert values.grad.tolist() == [1.0, 1.0]
+```
+
 ## Use instead
 
 Clone the value that has to stay as it is.
@@ -158,21 +173,6 @@ optimizer.step()
 assert not torch.equal(best["weight"], net.weight)
 net.load_state_dict(best)
 assert torch.equal(best["weight"], net.weight)
-```
-
-An index that names a row several times is one memory with several meanings, too: one of the values stays, and autograd gives
-all of them its gradient. Only a run knows the numbers in an index, so `gradsight run` tells of it and `check` does not; `index_add`
-adds them all.
-
-```python
-import torch
-
-rows, values = torch.tensor([0, 0]), torch.ones(2, requires_grad=True)
-grid = torch.zeros(3)
-grid[rows] += values
-grid.sum().backward()
-assert grid[0].item() == 1.0
-assert values.grad.tolist() == [1.0, 1.0]
 ```
 
 ## Not reported

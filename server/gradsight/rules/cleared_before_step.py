@@ -127,6 +127,11 @@ def judge(event: Event) -> Finding | None:
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
+def is_of_all(finding: Finding) -> bool:
+    """Whether a step is said to get nothing at all, and not the last of several gradients or those of another part."""
+    return not (finding.data.get("accumulating") or finding.data.get("of_a_part"))
+
+
 def fix(case: FixCase) -> Drafts:
     from gradsight.fixes.training import cleared_before_step
 
@@ -142,5 +147,5 @@ RULE = Rule(
     advice="call `zero_grad()` before `backward()` or after `step()`",
     fix=fix,
     observed_as=("cleared-before-step",),
-    excluded_by=lambda run, finding: run.has_only_useful_steps(),
+    excluded_by=lambda run, finding: is_of_all(finding) and run.has_only_useful_steps(),
 )

@@ -21,6 +21,24 @@ slopes = grad(loss_of)(dict(net.named_parameters()))
 assert slopes["weight"].tolist() == [[0.0, 0.0]]
 ```
 
+So does a function that computes with the given parameters and then leaves the graph.
+
+```python
+import torch
+from torch import nn
+from torch.func import functional_call, grad
+
+net = nn.Linear(2, 1)
+
+
+def loss_of(parameters, x):
+    return functional_call(net, parameters, (x,)).detach().pow(2).mean()  # warning: GS407
+
+
+slopes = grad(loss_of)(dict(net.named_parameters()), torch.ones(4, 2))
+assert slopes["weight"].tolist() == [[0.0, 0.0]]
+```
+
 ## Use instead
 
 `functional_call` puts the given parameters in place of the module's own.
@@ -71,6 +89,8 @@ from gradsight.model.rule import Rule, make_finding, named
 
 def judge(event: Event) -> Finding | None:
     message = f"the function ignores its argument {named(event, 'target')}, so its gradient is zero: compute with it"
+    if event.names.get("cut"):
+        message = f"what the function computes from its argument {named(event, 'target')} leaves the graph here, so its gradient is zero"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -30,7 +30,8 @@ assert net.second.weight.grad is None
 ```
 
 `DistributedDataParallel` expects a gradient for every parameter. It raises in the next forward pass, unless it was made
-with `find_unused_parameters=True`, so the finding is an error.
+with `find_unused_parameters=True`, so the finding is an error. That is so too where each iteration uses another part of
+the model, one expert of several for example.
 
 ## Use instead
 
@@ -111,6 +112,9 @@ def judge(event: Event) -> Finding | None:
     severity: Severity = "warning"
     if how == "waited":
         message = f"{name} is never used, and `DistributedDataParallel` waits for its gradient: the next forward raises"
+        severity = "error"
+    elif how == "at times":
+        message = f"`DistributedDataParallel` waits for the gradient of {name}, which not every iteration uses: the next forward raises"
         severity = "error"
     elif how == "mentioned":
         message = f"{name} is not used in this training loop, so its parameters get no gradient"

@@ -40,6 +40,37 @@ for batch in torch.ones(2, 4, 3):
 assert torch.allclose(critic.weight.grad, torch.ones(1, 3))
 ```
 
+A loop loses a result too: under its own name, or under one that the next iteration binds again. Here every layer is given `x`,
+and what the last one makes of it is all that stays.
+
+```python
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4), nn.Linear(4, 4)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            out = layer(x)  # warning: GS209
+        return out
+
+
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for batch in torch.ones(3, 8, 4):
+    optimizer.zero_grad()
+    net(batch).square().mean().backward()
+    optimizer.step()
+assert net.layers[0].weight.grad is None
+```
+
+A forward hook that binds `output` and returns nothing leaves the layer's output as it was. A hook on a view of a parameter,
+`weight[:].register_hook(f)`, is not run by what is computed with the parameter itself.
+
 ## Use instead
 
 Assign the result.
@@ -92,6 +123,15 @@ def judge(event: Event) -> Finding | None:
     if event.kind == "term-unused":
         message = f"{named(event, 'target')} is never used, so this term trains nothing: add it to the loss"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.kind == "result-lost":
+        message = f"{named(event, 'target')} is bound again in the next iteration, so this result is lost: collect it in a list"
+        if event.names.get("how") == "hook":
+            message = f"this hook returns nothing, so the layer's own {named(event, 'target')} is used: return the new one"
+        elif event.names.get("how") == "view":
+            message = f"this hook belongs to a view of {named(event, 'target')} that no backward reaches: register it on the parameter"
+        elif event.names.get("how") == "round":
+            message = f"each iteration overwrites {named(event, 'target')}, so only the last layer is trained: pass the result on"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"{named(event, 'method')} returns a new tensor and does not change {named(event, 'target')}: assign the result"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
@@ -105,7 +145,7 @@ def fix(case: FixCase) -> Drafts:
 RULE = Rule(
     "GS209",
     "result-ignored",
-    ("result-ignored", "term-unused"),
+    ("result-ignored", "term-unused", "result-lost"),
     judge,
     __doc__,
     advice="assign the result: `x = x.clamp(0)`",

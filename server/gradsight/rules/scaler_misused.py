@@ -53,6 +53,35 @@ for number, x in enumerate(torch.ones(4, 4, 2)):
         optimizer.zero_grad()
 ```
 
+Who forgets to scale the loss has the opposite: a scaler that has scaled nothing refuses to step, and one that has scaled another
+loss divides gradients by a scale that they never had.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+scaler = torch.amp.GradScaler("cpu")
+net(torch.ones(4, 2)).mean().backward()
+scaler.step(optimizer)  # error: GS511  # raises: Attempted step but _scale is None
+```
+
+```python
+import torch
+from torch import nn
+
+first, second = nn.Linear(2, 1), nn.Linear(2, 1)
+optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in (first, second)]
+scaler = torch.amp.GradScaler("cpu")
+before = second.weight.detach().clone()
+scaler.scale(first(torch.ones(4, 2)).mean()).backward()
+second(torch.ones(4, 2)).mean().backward()
+scaler.step(optimizers[0])
+scaler.step(optimizers[1])  # warning: GS511
+assert (second.weight - before).abs().max() < 1e-5
+```
+
 ## Use instead
 
 Step through the scaler, and update it.
@@ -121,6 +150,11 @@ def judge(event: Event) -> Finding | None:
             "`unscale_` is called again before `scaler.update()`, which raises: unscale right before the step"
         )
         severity = "error"
+    if event.names.get("how") == "refused":
+        message = "the scaler steps before it has scaled any loss, which raises: call `scaler.scale(loss).backward()`"
+        severity = "error"
+    if event.names.get("how") == "unscaled":
+        message = "these gradients were never scaled, and the scaler divides them by its scale: call `scaler.scale(loss).backward()`"
     finding = make_finding(event, RULE.code, RULE.name, message, severity)
     if event.assumption and event.alternatives < 1:
         # Who makes a scaler means it to scale: what is assumed is the device that the program is written for.

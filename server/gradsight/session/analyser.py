@@ -64,19 +64,34 @@ class Incremental:
         self._in_use = threading.Lock()
         self._last_took = math.inf
         self._is_outdated = False
+        self._last: tuple[str, Settings, int, Report] | None = None
+        """The last report: on which text, under which settings, and after how many changes of where imports lead."""
 
     def analyze(self, source: Source, settings: Settings, finder: Finder | None, stop: Stop) -> Report | None:
         if stop():
             return None
+        known_report = self._still_holding(source, settings)
+        if known_report is not None:
+            return known_report
         with (
             self._in_use,
             self._imported.taken(source.path, settings, finder, self._known) as known,
         ):
-            engine = self._engine_on(known)
+            engine, age = self._engine_on(known), known.age
             started = time.thread_time()
             report = engine.analyze_unless(known.lending(stop), source, settings, finder)
             self._last_took = time.thread_time() - started
+            self._last = (source.text, settings, age, report) if report is not None else None
             return report
+
+    def _still_holding(self, source: Source, settings: Settings) -> Report | None:
+        """The last report, if only files that the document imports have changed, and nothing that it used of them."""
+        if not self._is_outdated or self._last is None:
+            return None
+        text, under, age, report = self._last
+        if text != source.text or under != settings or not self._imported.are_same_to(report, age):
+            return None
+        return report
 
     def _engine_on(self, known: Knowledge) -> Engine:
         from gradsight.analysis import Analyser as Engine
@@ -103,9 +118,12 @@ class Incremental:
             with self._imported.taken_at_once(source.path, settings, finder, self._known) as known:
                 if known is None:
                     return None
-                return self._engine_on(known).analyze_unless(
+                engine, age = self._engine_on(known), known.age
+                report = engine.analyze_unless(
                     lambda: time.thread_time() - started > A_MOMENT, source, settings, finder
                 )
+                self._last = (source.text, settings, age, report) if report is not None else None
+                return report
         finally:
             self._last_took = time.thread_time() - started
             self._in_use.release()

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from gradsight.model.report import Report
 from gradsight.model.settings import Settings
 from gradsight.session.files import Files
 
@@ -75,6 +76,23 @@ class ImportedModules:
     def outdate(self) -> None:
         """Files came or went, or changed on disk: an import may lead elsewhere now."""
         self._age += 1
+
+    def are_same_to(self, report: Report, age: int) -> bool:
+        """Whether imports lead where they led at that age, and all that a report has used there is as it was."""
+        if age != self._age:
+            return False
+        told = report.used()
+        if {one.path for one in told} != set(report.depends_on):
+            return False
+        from gradsight.interp.used_names import Outlines
+
+        # Of its own: it is asked by whoever does not wait for what is known of modules.
+        outlines = Outlines()
+        for used in told:
+            now = outlines.now(used, self._files.source_at(used.path))
+            if now is None or now.starts != used.starts:
+                return False
+        return True
 
     def project_of(self, path: str, settings: Settings) -> Project:
         root = self._files.root_of(path) if os.path.isabs(path) else ""

@@ -13,6 +13,7 @@ from gradsight.model.settings import Settings
 from gradsight.session.files import Stamp, read_source, stamp_of
 from gradsight.session.imported_modules import Knowledge
 from gradsight.session.schedule import Urgency
+from gradsight.session.starting_files import starts_torch
 
 if TYPE_CHECKING:
     from gradsight.session.session import EditorSession
@@ -69,9 +70,12 @@ class Scanner:
         if is_excluded(path, self._session.files.root_of(path), settings.exclude):
             return ()
         source = read_source(path, settings.most_bytes)
-        if source is None or not is_about_torch(source.text, settings.models):
-            return ()
         finder = self._session.files.finder_for(path)
+        if source is None or not (
+            is_about_torch(source.text, settings.models)
+            or (finder is not None and starts_torch(source, finder, settings.models))
+        ):
+            return ()
         with self._session.imported.taken(path, settings, finder, self._imported) as known:
             self._imported = known
             report = Analyser(known.modules).analyze(source, settings, finder)

@@ -10,10 +10,11 @@ from operator import attrgetter
 from typing import Any
 
 from gradsight.interp.libraries.copying import Copying
-from gradsight.interp.option_defaults import note_option
+from gradsight.interp.option_defaults import note_option, usual_name
 from gradsight.interp.path_constraints import RESIZES
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.python.picked_members import MOST_MEMBERS, in_order
+from gradsight.interp.used_names import EVERYTHING, use
 from gradsight.model.library_objects import (
     BackgroundThread,
     DataField,
@@ -173,16 +174,18 @@ class Library(Copying):
 
     def members_of(self, module: PythonModule) -> Mapping:
         """The public names of a loaded module, in the order in which they can be meant by a pick."""
+        use(self.path.program.uses, module.path, EVERYTHING)
         names = [name for name in [*module.namespace.waiting, *module.namespace] if name[:1] != "_"]
         members = {name: self.module_attribute(module, name) for name in names[:MOST_MEMBERS]}
         return Mapping(in_order(members, module.path), False)
 
-    def picked_member(self, owner: Value) -> Value:
+    def picked_member(self, owner: Value, name: Value) -> Value:
         """What `getattr(owner, name)` with an unknown name gives."""
         if isinstance(owner, PythonModule):
             members = self.module_attribute(owner, "__dict__")
             if isinstance(members, Mapping) and members.items:
-                return next(iter(members.items.values()))
+                usual = usual_name(self.path.options, self.path.setting_names, name)
+                return members.items[usual] if usual in members.items else next(iter(members.items.values()))
         if isinstance(owner, External) and owner.path in ANY_OF:
             return External(ANY_OF[owner.path])
         return Unknown("getattr with an unknown name")

@@ -49,6 +49,10 @@ class Transforms(Library):
     def transformed(self, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
         if name == "functional_call":
             return self.functional_call(args, kwargs, node)
+        if name == "stack_module_state" and len(args) == 1 and isinstance(args[0], Seq):
+            stacked = self.stacked_state(args[0], node)
+            if stacked is not None:
+                return stacked
         function = args[0] if args else kwargs.get("func")
         if name in BY_POSITION or name in BY_INPUT or name == "hessian":
             chosen = args[1] if len(args) > 1 and name in BY_POSITION else kwargs.get("argnums", 0)
@@ -112,6 +116,23 @@ class Transforms(Library):
         for attributes, key, old in undo:
             attributes[key] = tied[id(old)]
         return undo
+
+    def stacked_state(self, members: Seq, node: Syntax) -> Value:
+        """`stack_module_state(models)`: leaves of their own, with the models' tensors in their rows."""
+        first = members.items[0] if members.items else None
+        if not isinstance(first, (Layer, Instance)) or first.module is None or not members.exact:
+            return None
+        site, count = self.path.site(node), len(members.items)
+        dicts: list[Value] = []
+        for kind in ("parameter", "buffer"):
+            stacked: dict[Any, Value] = {}
+            for name, own in self.nn.tensors_of(first, kind):
+                shape = (count, *own.shape) if own.shape is not None else None
+                stacked[name] = leaf = Tensor(site, dtype=own.dtype, shape=shape)
+                leaf.requires_grad, leaf.leaf_made = own.requires_grad, own.requires_grad is not False
+                leaf.label = name
+            dicts.append(Mapping(stacked))
+        return Seq("tuple", dicts)
 
     # -- functions of functions --------------------------------------------------------------------------------------
 

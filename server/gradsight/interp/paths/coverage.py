@@ -11,7 +11,7 @@ import logging
 import os
 from collections.abc import Iterable
 
-from gradsight.interp.memory import Record
+from gradsight.interp.memory import Memory, Outcome, Record
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entry_kinds import functions_in
 from gradsight.model.report import Coverage
@@ -54,6 +54,20 @@ def note_fault(record: Record, error: Exception, unit: Unit, name: str) -> None:
     ]
     what = f"`{name}`" if lines else "the top level of the file"
     record.gaps[(f"{type(error).__name__} in {what}", unit, lines[0] if lines else 0, "internal")] = 1
+
+
+def conclude(
+    memory: Memory, lines: int, records: list[Record], executed: set[ast.AST], wanted: dict[ast.AST, bool]
+) -> list[Record]:
+    """All entries were looked at: what came of it is kept, and given with what was left out."""
+    memory.outcome = Outcome(memory.units, lines, records, executed, wanted)
+    return concluded(memory, memory.outcome)
+
+
+def concluded(memory: Memory, outcome: Outcome) -> list[Record]:
+    """The records of an outcome, and what was left out."""
+    remainder, memory.coverage = left_out(outcome.units, outcome.executed, outcome.wanted, outcome.records)
+    return [*outcome.records, remainder]
 
 
 def left_out(

@@ -15,13 +15,17 @@ from typing import Any, NamedTuple
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.late_settings import LateSettings
+from gradsight.interp.paths.roles import called_on_self, deeds_of
 from gradsight.interp.python.generators import value_of
 from gradsight.interp.syntax import cuts_what_it_is_given, returns_value
 from gradsight.interp.tensors.module_methods import NotFollowed
+from gradsight.interp.used_names import use
+from gradsight.interp.visible_text import names_bound
 from gradsight.model.library_objects import Optimizer
-from gradsight.model.sites import Frame
+from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import StandInApplied
 from gradsight.model.unfinished import leave_unfinished
 from gradsight.model.values import (
     ClassValue,
@@ -41,6 +45,8 @@ SHARE = 2
 RESERVED = 2
 LEAST = 16
 """One part in so many of what is left is for a call that comes when nothing but the reserve is."""
+CALLS_OF_MODELS = 24
+"""Where models are bounded, applying one may spend one part in so many."""
 SHARE_OF_DATA = 8
 """A generator that holds no module and no tensor makes data: it may spend one part in so many of that."""
 FEW = 3
@@ -75,6 +81,8 @@ class DistantCalls(LateSettings):
         self.too_costly: dict[ast.AST, int] = {}
         """Functions that cost more than was left for them, and how much that was: they are not begun again with less."""
 
+        self.bounds_models = False
+        """Whether models of the file itself are bounded, too: where a path with them came to no end."""
         self.raising: set[ast.AST] = set()
         """Functions that raised on arms chosen for conditions nobody knows: what was chosen then stays chosen on this path."""
 
@@ -91,14 +99,15 @@ class DistantCalls(LateSettings):
         if target.path != home and args and isinstance(args[0], DESCRIBED):
             if self.is_description(function, args, kwargs):
                 return args[0]
-        if self.is_far or caller != home or target.path == home or target.library:
+        is_near = target.path == home and not self.is_bounded(function, args)
+        if self.is_far or caller != home or is_near or target.library:
             result = super().execute_function(function, args, kwargs, node)
             if function.node is self.watched:
                 self.returned_inside = result
             return result
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
         own, decided, done = path.budget, len(path.decisions), len(path.log)
-        path.budget = given = self.allowance()
+        path.budget = given = self.allowance(is_of_module(function, args) and function.name == "forward")
         self.is_far = True
         reason = ""
         try:
@@ -129,6 +138,13 @@ class DistantCalls(LateSettings):
         path.log[done:] = [action for action in path.log[done:] if action.verb not in ("train", "eval")]
         return self.not_followed(function, reason, args, kwargs, node)
 
+    def is_bounded(self, function: Function, args: list[Any]) -> bool:
+        """Whether a call of the file makes or applies a whole model, and may spend no more than one into another file."""
+        if not self.bounds_models or self.entry.making or not is_of_module(function, args):
+            return False
+        caller = self.path.frame.function
+        return caller is None or not is_of_module(caller, [self.path.frame.receiver])
+
     def not_followed(
         self, function: Function, reason: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
     ) -> Value:
@@ -141,11 +157,13 @@ class DistantCalls(LateSettings):
                         inner.module.training = Unknown("mode of a module in other hands", "bool")
         if function.name == "__init__" and args and isinstance(args[0], Instance):
             leave_unfinished(args[0])
-        result = self.nn.unknown_result(reason, args, kwargs, node)
+        # Applying a module leaves its gradients as they are.
+        is_applied = is_forward(function, args) and not clears_gradients(args[0])
+        result = self.nn.unknown_result(reason, args[1:] if is_applied else args, kwargs, node)
         if isinstance(result, Unknown) and cuts_what_it_is_given(function.node):
             # Whether it would have been cut off from what it was given is not known.
             result.graph = None
-        elif isinstance(result, Unknown) and result.graph is None and is_forward(function, args):
+        elif isinstance(result, Unknown) and is_forward(function, args):
             self.compute_from_parameters(result, args, kwargs, node)
         return result
 
@@ -155,6 +173,7 @@ class DistantCalls(LateSettings):
         """What a `forward` that was not followed returns depends on the parameters of its module, as that of an unknown one."""
         parameters = [tensor for _, tensor in self.nn.tensors_of(args[0], "parameter")]
         given = self.entry.graphs_in(args[1:], kwargs)
+        self.path.tell(StandInApplied(parameters))
         name = args[0].cls.name
         premise = f"what `{name}` returns depends on its parameters"
         self.entry.give_graph(result, [*parameters, *given], name, node, premise)
@@ -205,9 +224,11 @@ class DistantCalls(LateSettings):
             yield self.nn.unknown_result(reason, held, {}, path.node)
         return self.path.gap(reason, path.node)
 
-    def allowance(self) -> int:
-        """What a call into another file may spend."""
+    def allowance(self, is_model: bool = False) -> int:
+        """What a call into another file may spend, or one that applies a model."""
         own = int(self.path.budget)
+        if self.bounds_models and is_model:
+            return own // CALLS_OF_MODELS
         if self.reserve < 0:
             self.reserve = own // RESERVED
         kept = 0 if is_in_loop(self.path.frame) else self.reserve
@@ -227,14 +248,16 @@ class DistantCalls(LateSettings):
             return False
         values = {**dict(zip(named, args)), **kwargs}
         given = frozenset(name for name, value in values.items() if isinstance(value, DESCRIBED))
-        called = self.description_of(function.node, given, source)
+        called = self.description_of(function.node, given, function.unit, source)
         return called is not None and not any(has_own(values[name], called) for name in given)
 
     def description_of(
-        self, function: ast.AST, given: frozenset[str], source: Source
+        self, function: ast.AST, given: frozenset[str], unit: Unit, source: Source
     ) -> frozenset[str] | None:
         """What `only_describes` says; once for all files that use the function, as long as its imports lead where they led."""
         program = self.path.program
+        for name in names_bound(unit):
+            use(program.uses, source.path, name)
         if (function, given) in program.descriptions:
             return program.descriptions[function, given]
         asked: dict[str, bool] = {}
@@ -282,6 +305,14 @@ class DistantCalls(LateSettings):
         return self.execute_function(inner, args, kwargs, node)
 
 
+def is_of_module(function: Function, args: list[Any]) -> bool:
+    """Whether a function makes a module or applies it."""
+    owner = args[0] if args else None
+    return (
+        function.name in ("__init__", "forward") and isinstance(owner, Instance) and owner.module is not None
+    )
+
+
 def is_trained(value: Value) -> bool:
     """Whether a value is, or may hold, something with a graph or parameters."""
     if isinstance(value, (Seq, Mapping)):
@@ -301,6 +332,20 @@ def is_forward(function: Function, args: list[Any]) -> bool:
         and isinstance(function.node, ast.FunctionDef)
         and returns_value(function.node)
     )
+
+
+def clears_gradients(module: Instance) -> bool:
+    """Whether the `forward` of a module names `zero_grad`, or a method of its own that it calls does."""
+    todo, seen = ["forward"], {"forward"}
+    while todo:
+        method, _ = module.cls.find(todo.pop())
+        if isinstance(method, Function):
+            text = method.defined().node
+            if "zero_grad" in deeds_of(text).text_has:
+                return True
+            todo += called_on_self(text) - seen
+            seen |= called_on_self(text)
+    return False
 
 
 def is_in_loop(frame: Frame) -> bool:

@@ -1,8 +1,7 @@
 """Where execution starts: the script itself, then functions and modules that the script did not reach.
 
-A function that nothing calls is executed with unknown arguments.  In the forward of a module (and in loss functions) an
-argument that is used as a tensor is taken to carry a graph, and backward is taken to be called on the result: that is
-the one assumption, and the event says it.
+A function that nothing calls is executed with unknown arguments.  In the forward of a module (and in loss functions) an argument
+used as a tensor is taken to carry a graph, and backward to be called on the result: the one assumption, and the event says it.
 """
 
 from __future__ import annotations
@@ -11,9 +10,18 @@ import ast
 import contextlib
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
-from gradsight.interp.memory import Memory, Record, binders_of, only_defines, rests_on, steady
+from gradsight.interp.memory import (
+    Memory,
+    Record,
+    binders_of,
+    is_bound_as_before,
+    lines_of,
+    only_defines,
+    put_in_order,
+    rests_on,
+    steady,
+)
 from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
 from gradsight.interp.paths.arguments import given_to_constructor, rest_of_arguments, unknown_argument
 from gradsight.interp.paths.assembly import Machine
@@ -26,7 +34,7 @@ from gradsight.interp.paths.call_graph import (
     applies_a_module,
     summary_of,
 )
-from gradsight.interp.paths.coverage import left_out, note_fault, note_left_out, note_spent_budget
+from gradsight.interp.paths.coverage import conclude, concluded, note_fault, note_left_out, note_spent_budget
 from gradsight.interp.paths.drivers import DRIVER_PATHS, called_by_library, driver_budget, driver_of
 from gradsight.interp.paths.entry_kinds import (
     functions_in,
@@ -36,6 +44,7 @@ from gradsight.interp.paths.entry_kinds import (
     is_module_class,
     takes_tensors,
     training_around,
+    trains_itself,
     with_inner_classes,
 )
 from gradsight.interp.paths.grad_guards import called_without_grad
@@ -44,6 +53,7 @@ from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, make_receiver
+from gradsight.interp.paths.second_try import SecondTry, trained_in
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.interp.paths.unused_defaults import Giving
 from gradsight.interp.visible_text import names_bound
@@ -87,7 +97,7 @@ class Explorer:
         self.namespace = memory.namespace
         self.executed: set[ast.AST] = set()
         self.records: list[Record] = []
-        self.lines = steady(sum(unit.height for unit in units))
+        self.lines = lines_of(units)
         self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
         self.calls = CallGraph(function for unit in units for function in functions_in(unit))
         # Functions that may still want a part of the shared budget, and what a library is given to begin with.
@@ -103,7 +113,7 @@ class Explorer:
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
-        previous, self.memory.records = self.memory.records, {}
+        previous, self.memory.records, self.memory.outcome = self.memory.records, {}, None
         try:
             return self.run_all(previous)
         except Unwanted:
@@ -141,9 +151,7 @@ class Explorer:
             for function in functions:
                 self.give_up_if_unwanted()
                 self.run_function(function, previous)
-        remainder, memory.coverage = left_out(self.units, self.executed, self.wanted, self.records)
-        self.keep(remainder)
-        return self.records
+        return conclude(memory, self.lines, self.records, self.executed, self.wanted)
 
     turn = 0
     """First what nothing calls and all forwards, then helpers that nobody has reached, last forwards that do nothing themselves."""
@@ -183,6 +191,7 @@ class Explorer:
         self.called_names = self.calls.names_called()
 
     called_names: set[str] = set()
+    trains = False  # Whether the entry that is explored differentiates or steps, itself or by what it calls.
     names_of_classes: dict[ClassValue, str] = {}
 
     def give_up_if_unwanted(self) -> None:
@@ -214,7 +223,7 @@ class Explorer:
             if not only_defines(unit) or names_bound(unit) & script.asked:
                 return False
         names = {name for unit in [*gone, *fresh] for name in names_bound(unit)}
-        if not all(self.is_bound_as_before(name, fresh) for name in names):
+        if not all(is_bound_as_before(name, fresh, self.binders, memory) for name in names):
             return False
         for unit in gone:
             memory.unit_asked.pop(unit, None)
@@ -241,28 +250,8 @@ class Explorer:
                 memory.unit_asked[unit] = machine.asked
                 script.asked |= machine.asked
             script.gaps.update(machine.gaps)
-            self.restore_order()
+            put_in_order(self.namespace, self.units)
         return True
-
-    def is_bound_as_before(self, name: str, fresh: list[Unit]) -> bool:
-        """Whether the unit that binds a name last is new, or bound it last before too; then its value is known."""
-        now = self.binders.get(name)
-        if not now or now[-1] in fresh:
-            return True
-        before = [unit for unit in self.memory.units if name in names_bound(unit)]
-        return bool(before) and before[-1] is now[-1]
-
-    def restore_order(self) -> None:
-        """The namespace in the order in which the file binds its names, as a fresh execution leaves it."""
-        order: dict[str, Any] = {}
-        for unit in self.units:
-            for name in sorted(names_bound(unit)):
-                if name in self.namespace and name not in order:
-                    order[name] = self.namespace[name]
-        for name, value in self.namespace.items():
-            order.setdefault(name, value)
-        self.namespace.clear()
-        self.namespace.update(order)
 
     def execute_script(self) -> None:
         memory = self.memory
@@ -282,7 +271,7 @@ class Explorer:
             machine.entry.run_script(self.units, namespace, keep)
 
         self.explore(record, body, SCRIPT_BUDGET + PER_LINE * self.lines, MOST_PATHS)
-        self.restore_order()
+        put_in_order(self.namespace, self.units)
         memory.script = record
 
     # -- paths -------------------------------------------------------------------------------------------------------
@@ -303,6 +292,7 @@ class Explorer:
         detours, has_optional = 0, False
         """Whether arguments may be left out: the second path is the one without them."""
         module = PythonModule("__main__", self.path)
+        second = SecondTry(self.trains or context in ("script", "driver"))
         while budget > 0 and plan is not None:
             leaves_out = ways.paths == 1 and has_optional
             if leaves_out:
@@ -313,6 +303,7 @@ class Explorer:
             machine.passes_by = plan.passes_by and not leaves_out
             machine.wishes = {} if leaves_out else plan.wishes
             machine.making_budget = given // MAKING_SHARE
+            machine.language.bounds_models = second.is_on
             if context != "script":
                 machine.isolated = True
                 machine.entry.adopt(self.memory.modules)
@@ -336,6 +327,7 @@ class Explorer:
                 budget = 0
                 continue
             self.path_ended(machine)
+            second.note(machine, raised)
             budget = machine.budget
             record.executed |= machine.executed
             record.entered |= machine.entered
@@ -344,6 +336,9 @@ class Explorer:
                 record.gaps = machine.gaps
                 note_spent_budget(record, machine)
             together.add(machine.listener, machine.arms, not machine.passes_by)
+            if ways.paths == 1 and second.is_wanted(machine):
+                budget, ways.paths = given, 0
+                continue
             if leaves_out:
                 continue
             has_optional = machine.has_optional_arguments
@@ -358,6 +353,8 @@ class Explorer:
         if context == "script":
             # Each of them is executed by itself, too.
             record.executed -= training_around([one for one in left if one[0] in self.alive])
+            if not second.has_come_far:
+                record.executed -= trained_in(self.calls)
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
         for machine in self.over:
@@ -405,7 +402,8 @@ class Explorer:
 
     def context_of(self, function: Function, cls: ClassValue | None) -> str:
         if cls is not None and is_module_class(cls) and function.name == "forward":
-            return "forward"
+            # A trainer may be a module that trains when it is called.
+            return "function" if trains_itself(function.node) else "forward"
         if function.node in self.differentiated and function.name != "__init__":
             return "loss" if is_loss_name(function.name) else "forward"
         return "function"
@@ -426,6 +424,7 @@ class Explorer:
 
         start = defined.name in self.starts and TRAIN in self.calls.reasons_for(defined.node)
         budget = SCRIPT_BUDGET if start else self.budget_for(defined.node)
+        self.trains = context == "function" and TRAIN in self.calls.reasons_for(defined.node)
         self.run_entry((defined.unit, defined.name), previous, body, budget, context)
 
     def run_class(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
@@ -475,6 +474,7 @@ class Explorer:
         init, _ = cls.find("__init__")
         if isinstance(init, Function) and method.defined().name != "__init__":
             budget = min(steady(self.shared), budget + MAKING * self.budget_for(init.defined().node))
+        self.trains = context == "function" and TRAIN in self.calls.reasons_for(method.defined().node)
         self.run_entry(key, previous, body, budget, context)
 
     def drive(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
@@ -594,5 +594,7 @@ class Explorer:
 
 def explore_module(program: Program, source: Source, memory: Memory, units: list[Unit]) -> list[Record]:
     """The records of all entries of a module; `memory` is what is kept for the next time."""
-    explorer = Explorer(program, source.path, memory, units)
-    return explorer.run()
+    known = memory.same_outcome(units)
+    return (
+        concluded(memory, known) if known is not None else Explorer(program, source.path, memory, units).run()
+    )

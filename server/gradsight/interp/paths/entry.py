@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.paths.evidence import Evidence
+from gradsight.interp.paths.roles import MODULE, PLAIN_KINDS, annotated_role, annotation_text
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.values import (
     Function,
@@ -44,4 +45,9 @@ class Entry(Evidence):
             self.path.asked = total | self.path.asked
 
     def missing_argument(self, function: Function, parameter: ast.arg) -> Value:
-        return Unknown(f"argument {parameter.arg}")
+        annotation = annotation_text(parameter)
+        value = Unknown(f"argument {parameter.arg}", PLAIN_KINDS.get(annotation, ""))
+        owner = function.owner
+        if owner is not None and owner.kind == "module" and annotated_role(annotation) == MODULE:
+            self.make_stand_in(value, MODULE, parameter.arg, parameter)
+        return value

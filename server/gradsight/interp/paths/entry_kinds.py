@@ -88,3 +88,9 @@ def training_around(places: list[tuple[Unit, ast.AST]]) -> set[ast.AST]:
         if summary_of(function).steps
         and any(at is unit and place in syntax_parts(function) for at, place in places)
     }
+
+
+def trains_itself(function: ast.AST) -> bool:
+    """Whether a function differentiates, and steps or clears: `forward` of a trainer that is a module."""
+    calls = summary_of(function).calls
+    return "backward" in calls and not calls.isdisjoint({"step", "zero_grad"})

@@ -321,15 +321,17 @@ class Evidence(UnknownGraphs):
         )
 
     def is_applied(self, owner: Instance, name: str, value: Unknown) -> bool:
-        """Whether a class calls an attribute of its own that is not known: it is a layer, if its name is not that of a function."""
-        if value.hint or value.graph is not None or value.tensor is not None or is_function_name(name):
+        """Whether a class calls an attribute of its own that is not known: it is a layer, unless its name alone speaks, and says function."""
+        if value.hint or value.graph is not None or value.tensor is not None:
             return False
         key = f"self.{name}"
-        return any(
-            key in deeds_of(one.node).called
-            for one in owner.cls.lineage()
-            if isinstance(one, ClassValue) and one.node is not None
-        )
+        texts: list[ast.AST] = [
+            one.node for one in owner.cls.lineage() if isinstance(one, ClassValue) and one.node is not None
+        ]
+        is_module = isinstance(self.stand_ins.get(id(value)), Layer) or role_of(key, texts) == MODULE
+        if is_function_name(name) and not is_module:
+            return False
+        return any(key in deeds_of(one).called for one in texts)
 
     def filled_in_elsewhere(
         self, owner: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST

@@ -11,6 +11,7 @@ from gradsight.interp.paths.private_copies import CHANGEABLE, Memo, private_copy
 from gradsight.interp.paths.shared_modules import OURS, Execution, SharedModules, is_broken, put, value_of
 from gradsight.interp.paths.unit_runner import UnitRunner
 from gradsight.interp.shared_names import is_shared
+from gradsight.interp.used_names import EVERYTHING, merge, use
 from gradsight.interp.visible_text import names_bound
 from gradsight.model.sites import Unit
 from gradsight.model.source import Source
@@ -86,7 +87,7 @@ class Importing(UnitRunner):
         if source is None:
             return None
         if is_theirs:
-            self.path.program.depends_on.add(source.path)
+            self.path.program.uses.setdefault(source.path, set())
         shared: SharedModules | None = self.path.program.shared
         if shared is not None:
             return shared.module_of(source, finder)
@@ -122,6 +123,7 @@ class Importing(UnitRunner):
             known = ""
             if package is not None and not package.library and program.models(top) is not None:
                 folder, _, file = package.path.rpartition("/")
+                use(program.uses, package.path, EVERYTHING)
                 if file == "__init__.py" and "__version__" in package.text:
                     known = f"{folder}/"
             program.has_library[top] = known
@@ -163,6 +165,7 @@ class Importing(UnitRunner):
     def own_module(self, module: PythonModule) -> PythonModule:
         """A module that this path executes for itself."""
         known = self.modules.get(module.path)
+        use(self.path.program.uses, module.path, EVERYTHING)
         if known is None:
             known = self.modules[module.path] = PythonModule(module.name, module.path)
             known.source = module.source
@@ -260,8 +263,8 @@ class Importing(UnitRunner):
                 self.path.gaps[gap] = self.path.gaps.get(gap, 0) + count
             if one.ran_out:
                 self.path.gap(one.ran_out, kind="budget")
-            if not one.module.path.startswith(OURS):
-                program.depends_on.add(one.module.path)
+            merge(program.uses, one.uses)
+            use(program.uses, one.module.path, "")
             for question in one.questions:
                 program.finder(*question)
 
@@ -284,6 +287,7 @@ class Importing(UnitRunner):
     def shared_name(self, names: Names, name: str) -> Value:
         """What a name stands for to everybody; what belongs to each path is executed on this one."""
         shared: SharedModules = self.path.program.shared
+        use(self.path.program.uses, names.module.path, name)
         if name in names.waiting:
             shared.bind(names, name, self.path)
         value = names.get(name, MISSING)

@@ -9,7 +9,7 @@ import ast
 
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.paths.call_graph import summary_of
-from gradsight.interp.paths.receivers import called_on_self
+from gradsight.interp.paths.roles import called_on_self
 from gradsight.model.values import ClassValue, Function
 
 

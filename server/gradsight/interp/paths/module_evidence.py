@@ -9,11 +9,13 @@ from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.paths.entry_kinds import answers_without_grad
 from gradsight.interp.paths.roles import (
+    OPTIMIZER,
     is_follower_name,
     is_function_name,
     is_scheduler_name,
     is_wrapper_name,
     key_of,
+    last_part,
     may_clear,
 )
 from gradsight.interp.paths.unknown_graphs import (
@@ -24,13 +26,16 @@ from gradsight.interp.paths.unknown_graphs import (
     spoken_callee,
 )
 from gradsight.interp.python.open_keywords import OpenKeywords, all_given
+from gradsight.interp.syntax import remembered_of, set_on_self, statement_around
 from gradsight.interp.tensors.checkpoints import Checkpoints
 from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.passed_cuts import cuts_of
+from gradsight.model.sites import Frame
 from gradsight.model.tensors import Tensor
 from gradsight.model.values import (
     MISSING,
+    ClassValue,
     Instance,
     Layer,
     Module,
@@ -61,7 +66,7 @@ class EvidenceModules(Checkpoints):
                 may_be_one(result, args)
         return result
 
-    def scaler_result(
+    def scaler_method(
         self, scaler: GradientScaler, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
         """What a scaler scales is a loss with a graph, and what it steps is an optimizer."""
@@ -72,7 +77,7 @@ class EvidenceModules(Checkpoints):
             elif name in ("step", "unscale_"):
                 known = self.entry.optimizer_given(args[0], node)
             args = [known if known is not None else args[0], *args[1:]]
-        return super().scaler_result(scaler, name, args, kwargs, node)
+        return super().scaler_method(scaler, name, args, kwargs, node)
 
     def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Value:
         if "stand in" not in owner.options or name in owner.attributes:
@@ -112,8 +117,13 @@ class EvidenceModules(Checkpoints):
     def other_method(
         self, module: Module, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
-        """`model.lm_head(hidden)`: a network of a library has more parts than its model says, and applies what it has."""
-        if not isinstance(module, Instance) or not is_of_library(module.cls):
+        """`model.lm_head(hidden)`: a network of a library has more parts than its model says, and applies what it has.
+
+        So does one that was not made to its end.
+        """
+        if not isinstance(module, Instance) or not (
+            is_of_library(module.cls) or (module.open and name in names_set(module.cls))
+        ):
             return super().other_method(module, name, args, kwargs, node)
         self.escape([module, *args] if may_clear(name) else args, kwargs)
         result = Unknown(f"result of {name} of a module of a library")
@@ -212,8 +222,17 @@ class EvidenceModules(Checkpoints):
             self.path.premises.setdefault(f"`{fallback.name}` is the function that is chosen")
             return fallback
         self.entry.meet_arguments(args, kwargs, node)
-        if is_scheduler_name(callee) and (optimizer := self.entry.optimizer_among([*args, *kwargs.values()])):
-            return self.make_scheduler(callee, [optimizer], {}, node if node is not None else self.path.node)
+        if is_scheduler_name(callee) or is_scheduler_name(assigned_name(node, self.path.frame)):
+            # Of what is only called a schedule nobody knows what it does to an optimizer that was made in view.
+            optimizer = self.entry.optimizer_among([*args, *kwargs.values()])
+            if optimizer is None:
+                optimizer = self.scheduled_optimizer(args, kwargs, node)
+            elif not is_scheduler_name(callee):
+                optimizer = None
+            if optimizer is not None:
+                return self.make_scheduler(
+                    callee, [optimizer], {}, node if node is not None else self.path.node
+                )
         if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
             if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
                 return self.entry.unwrapped(modules[0], callee, args, node)
@@ -240,7 +259,10 @@ class EvidenceModules(Checkpoints):
             # What the code computes here of values with a history is not recorded.
             result.plain = True
         elif suggests("holder of data", callee) or (
-            is_function_name(callee.rpartition(".")[2]) and self.entry.are_all_plain(all_given(args, kwargs))
+            # A function of data alone may be a network; one of what was cut off before brings nothing new.
+            result.cuts
+            and is_function_name(callee.rpartition(".")[2])
+            and self.entry.are_all_plain(all_given(args, kwargs))
         ):
             result.plain = True
         given = [*args, *kwargs.values()]
@@ -248,6 +270,21 @@ class EvidenceModules(Checkpoints):
         if result.given and node is not None and all(holds_only_parameters(value) for value in given):
             result.given_at = self.path.site(node)
         return result
+
+    def scheduled_optimizer(
+        self, args: list[Value], kwargs: dict[str, Value], call: ast.AST | None
+    ) -> Optimizer | None:
+        """The optimizer that a schedule is made for: what unknown code made of parameters, `instantiate(config, optimizer=optimizer)`."""
+        if not isinstance(call, ast.Call):
+            return None
+        named = [(keyword.value, kwargs.get(keyword.arg)) for keyword in call.keywords if keyword.arg]
+        for expression, value in [*zip(call.args, args), *named]:
+            key = key_of(expression)
+            if type(value) is Unknown and value.given and value.tensor is None and suggests(OPTIMIZER, key):
+                value.graph = None
+                made = self.entry.make_stand_in(value, OPTIMIZER, key, expression)
+                return made if isinstance(made, Optimizer) else None
+        return None
 
     def scaled_step(
         self, callee: str, optimizer: Optimizer, loss: Value, kwargs: dict[str, Value], node: ast.AST
@@ -278,6 +315,24 @@ class EvidenceModules(Checkpoints):
             [known.get(id(value)) or value for value in args],
             {name: known.get(id(value)) or value for name, value in kwargs.items()},
         )
+
+
+def assigned_name(call: ast.AST | None, frame: Frame) -> str:
+    """The name that the result of a call is given, if it is given one."""
+    statement = statement_around(call, frame) if isinstance(call, ast.Call) else None
+    if not isinstance(statement, ast.Assign) or statement.value is not call or len(statement.targets) != 1:
+        return ""
+    return last_part(key_of(statement.targets[0]))
+
+
+def names_set(cls: ClassValue) -> set[str]:
+    """The names of the attributes that the methods of a class and its bases set on `self`."""
+    return remembered_of(cls, "names set", _names_set)
+
+
+def _names_set(cls: ClassValue) -> set[str]:
+    texts = [one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None]
+    return {name for text in texts for name in set_on_self(text)}
 
 
 def holds_only_parameters(value: Value) -> bool:

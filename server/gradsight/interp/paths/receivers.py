@@ -7,7 +7,7 @@ import contextlib
 
 from gradsight.interp.path_state import PathEnded, RaisedError
 from gradsight.interp.paths.assembly import Machine
-from gradsight.interp.paths.roles import deeds_of, role_of
+from gradsight.interp.paths.roles import called_on_self, deeds_of, role_of
 from gradsight.interp.syntax import remembered, remembered_of
 from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.unfinished import leave_unfinished
@@ -192,18 +192,6 @@ def helpers_of_init(nodes: dict[str, list[ast.AST]]) -> set[str]:
         if not helpers & others - {"__init__"}:
             return helpers
         helpers -= others - {"__init__"}
-
-
-def called_on_self(function: ast.AST) -> frozenset[str]:
-    """The names of the methods that a method calls on its own object."""
-    found: frozenset[str] = remembered(function, "called on self", _called_on_self)
-    return found
-
-
-def _called_on_self(function: ast.AST) -> frozenset[str]:
-    deeds = deeds_of(function)
-    keys = [*deeds.called, *(f"{owner}.{one}" for owner, done in deeds.methods.items() for one in done)]
-    return frozenset(key.removeprefix("self.") for key in keys if key.startswith("self."))
 
 
 def _attributes_set(function: ast.AST) -> frozenset[str]:

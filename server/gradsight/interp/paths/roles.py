@@ -90,6 +90,18 @@ def _deeds_of(scope: ast.AST) -> Deeds:
     return deeds
 
 
+def called_on_self(function: ast.AST) -> frozenset[str]:
+    """The names of the methods that a method calls on its own object."""
+    found: frozenset[str] = remembered(function, "called on self", _called_on_self)
+    return found
+
+
+def _called_on_self(function: ast.AST) -> frozenset[str]:
+    deeds = deeds_of(function)
+    keys = [*deeds.called, *(f"{owner}.{one}" for owner, done in deeds.methods.items() for one in done)]
+    return frozenset(key.removeprefix("self.") for key in keys if key.startswith("self."))
+
+
 def writes_through_data(scope: ast.AST) -> frozenset[ast.AST]:
     """The places `x.data` behind which a text writes: `x.data.mul_(2)`, `x.data[0] = 1`, `x.data += 1`."""
     found: frozenset[ast.AST] = remembered(scope, "writes through data", _writes_through_data)

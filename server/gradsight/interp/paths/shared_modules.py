@@ -15,6 +15,7 @@ from gradsight.interp.memory import Gaps
 from gradsight.interp.parsing import parse_text
 from gradsight.interp.path_state import PathEnded, PathState, Program, RaisedError
 from gradsight.interp.paths.private_copies import State, enclose, is_as_before, restore
+from gradsight.interp.used_names import Outlines, Uses
 from gradsight.interp.visible_text import names_bound
 from gradsight.model.sites import Frame, Unit
 from gradsight.model.source import Source
@@ -43,6 +44,7 @@ class Execution:
         "questions",
         "ran_out",
         "users",
+        "uses",
         "watched",
     )
 
@@ -55,6 +57,8 @@ class Execution:
         """The executions that used something of it."""
         self.questions: dict[Question, Source | None] = {}
         """What was asked about imports on the way, and the answers."""
+        self.uses: Uses = {}
+        """What was used of modules on the way."""
         self.is_refused = False
         self.ran_out = ""
         """What was reached, if not all of it could be executed."""
@@ -95,6 +99,7 @@ class SharedModules:
         """How often something was forgotten."""
         self.forgotten: dict[str, int] = {}
         """By path of a module: at which age it was last forgotten."""
+        self.outlines = Outlines()
 
     def use(self, table: Table, own_models: str, source: Source) -> None:
         """A file is analysed: what is known holds for one table of facts, and for the text that the file has now."""
@@ -271,6 +276,7 @@ class SharedModules:
             program.finder = ask
         program.models, program.own_models, program.shared = outer.models, outer.own_models, self
         program.is_unwanted = outer.is_unwanted
+        execution.uses = program.uses
         return program
 
     def execute(self, execution: Execution, program: Program, body: Callable[[Any], None]) -> None:

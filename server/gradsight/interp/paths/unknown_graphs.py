@@ -313,6 +313,13 @@ class UnknownGraphsObjects(Builtins):
             found.graph, found.plain = None, True
         return found
 
+    def builtin_range(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
+        """What a loop counts up to is a number; what was derived from it before was derived from something unknown."""
+        for value in args:
+            if type(value) is Unknown and not (value.hint or value.answers or value.graph or value.tensor):
+                value.hint = "number"
+        return super().builtin_range(args, kwargs, node)
+
     def iterate(self, value: Value, at_least: int = 0) -> tuple[Iterator[Value], int | None]:
         if type(value) is Unknown and value.graph is None and value.tensor is None:
             is_source = self.entry.comes_from_source(value)

@@ -479,7 +479,7 @@ class Builtins(Objects):
                         return args[2]
                     return Unknown("attribute or its default")
             return self.get_attribute(args[0], args[1], node)
-        return self.libraries.picked_member(args[0] if args else None)
+        return self.libraries.picked_member(args[0] if args else None, args[1] if len(args) > 1 else None)
 
     def builtin_setattr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if len(args) == 3:

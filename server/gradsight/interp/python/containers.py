@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from itertools import islice
 from typing import Any, TypeGuard
 
+from gradsight.interp.option_defaults import usual_name
 from gradsight.interp.python.iteration import Iteration
 from gradsight.model.tensors import IGNORANT, Node, Tensor
 from gradsight.model.trace import ContainerMade, ItemRead, Iterated, Stored
@@ -31,6 +32,9 @@ from gradsight.model.values import (
 )
 
 MOST_KEYS = 64
+MOST_ITEMS = 256
+MOST_PARAMETERS = 2048
+"""So many items of a list are kept one by one, and so many of one that a model's parameters are put into."""
 
 
 ADDING = frozenset(("append", "add", "appendleft", "insert", "extend", "update"))
@@ -135,7 +139,8 @@ class Containers(Iteration):
             return owner.rest[-1]
         if key is MISSING and owner.items:
             self.path.picked.append(owner)
-            return next(iter(owner.items.values()), None)
+            usual = usual_name(self.path.options, self.path.setting_names, index)
+            return owner.items[usual] if usual in owner.items else next(iter(owner.items.values()), None)
         if owner.rest:
             return owner.rest[-1]
         return Unknown("item of a dict under an unknown key")
@@ -246,8 +251,10 @@ class Containers(Iteration):
             self.loops.note_growth(receiver)
         if receiver.maxlen is not None and len(receiver.items) > receiver.maxlen:
             receiver.items.pop(0)
-        if len(receiver.items) > 256:
-            receiver.items = receiver.items[-128:]
+        most = MOST_PARAMETERS if isinstance(value, Tensor) and value.is_parameter else MOST_ITEMS
+        if len(receiver.items) > most:
+            # The first ones keep their places, and the last ones theirs from the end.
+            receiver.items = [*receiver.items[: most // 4], *receiver.items[-most // 4 :]]
             receiver.exact = False
 
     def stored(self, tensor: Tensor, container: Value, node: ast.AST) -> None:

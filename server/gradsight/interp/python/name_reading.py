@@ -8,6 +8,7 @@ from typing import Any
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.statements import Statements
 from gradsight.interp.shared_names import is_shared
+from gradsight.interp.used_names import EVERYTHING, use
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import NameRead
 from gradsight.model.values import (
@@ -125,6 +126,7 @@ class NameReading(Statements):
                 if module is not None:
                     module = self.entry.load_module(module)
                     bound = self.path.frame.namespace
+                    use(self.path.program.uses, module.path, EVERYTHING)
                     for known in [*module.namespace, *module.namespace.waiting]:
                         # What the module has by an import itself, perhaps from here, is what is bound already.
                         if not known.startswith("_") and not (known in bound and passes_on(module, known)):

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from gradsight.interp.option_defaults import usual_name
 from gradsight.interp.python.containers import Containers
+from gradsight.interp.python.picked_members import RANK_OF_THE_REST, rank
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.library_objects import GlobalNames
 from gradsight.model.sites import Frame
@@ -164,9 +166,11 @@ class Namespaces(Containers):
         return scope
 
     def read_global(self, name: Value, node: ast.AST) -> Value:
-        if not isinstance(name, str):
-            return self.path.gap("global under an unknown name", node)
         scope = self.outermost_scope()
+        if not isinstance(name, str):
+            name = self.picked_global(name, scope.names)
+        if not name:
+            return self.path.gap("global under an unknown name", node)
         previous = self.path.enter(
             Frame("<module>", self.path.frame.unit, scope.names, scope, 0, self.path.numbering)
         )
@@ -174,6 +178,14 @@ class Namespaces(Containers):
             return self.language.load_name(ast.copy_location(ast.Name(name, ast.Load()), node))
         finally:
             self.path.frame = previous
+
+    def picked_global(self, name: Value, names: dict[str, Value]) -> str:
+        """The name of what `globals()[name]` with an unknown name gives: what makes something, if the file has it."""
+        usual = usual_name(self.path.options, self.path.setting_names, name)
+        if usual in names:
+            return usual
+        path = self.path.frame.unit.path
+        return next((one for one in names if rank(names[one], path) < RANK_OF_THE_REST), "")
 
     def write_global(self, name: Value, value: Value, node: ast.AST) -> None:
         """A name that is not known may be any: what tensors the module holds is not known from there on."""

@@ -99,7 +99,7 @@ class ModulesAboveObjects(Protocol):
 class LibrariesAboveObjects(Protocol):
     """What objects need of libraries."""
 
-    def picked_member(self, owner: Value) -> Value: ...
+    def picked_member(self, owner: Value, name: Value) -> Value: ...
 
     def apply_custom_function(
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: ast.AST

@@ -11,6 +11,7 @@ import ast
 from gradsight.model.values import MISSING, ClassValue, Function, Value
 
 MOST_MEMBERS = 80
+RANK_OF_THE_REST = 4
 
 
 def in_order(members: dict[str, Value], path: str) -> dict[Value, Value]:
@@ -27,7 +28,7 @@ def rank(value: Value, path: str) -> int:
         maker, _ = value.find("__init__")
         if maker is MISSING or (isinstance(maker, Function) and needs_nothing(maker.node, 1)):
             return 1 if value.unit is not None and value.unit.path == path else 3
-    return 4
+    return RANK_OF_THE_REST
 
 
 def makes_something(function: ast.AST) -> bool:

@@ -334,8 +334,9 @@ class Statements(Assignment):
         self.path.arms.add((node, choice))
         frame = self.path.frame
         key = self.path.guarded_by(condition)
-        # A flag that nobody has seen is taken to be set: what follows from that is told as it is.
-        if key not in frame.guards and not (choice and isinstance(condition, External)):
+        # A flag that nobody has seen is taken to be set: what follows from that is told as it is.  So is what a library does.
+        is_told = not frame.unit.library and not (choice and isinstance(condition, External))
+        if key not in frame.guards and is_told:
             frame.guards = (*frame.guards, key)
         return choice
 

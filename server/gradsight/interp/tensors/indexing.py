@@ -271,6 +271,9 @@ class Indexing(TensorAttributes):
             row = self.apply_view("unbind", tensor, self.path.node)
             row.one_of_many = "unbind (iterating a tensor)"
             row.shape = tensor.shape[1:] if tensor.shape else None
+            row.dense = tensor.dense
+            row.batch_merges = row.dense or tensor.batch_merges
+            row.layout = of_index([index], tensor)
             row.region = PartOf(index)
             rows.append(row)
         return rows

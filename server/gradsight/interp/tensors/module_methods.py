@@ -14,6 +14,7 @@ from gradsight.model.trace import (
     ChildrenChanging,
     Cleared,
     Clearing,
+    ModuleHooked,
     Read,
     StateLoaded,
     StateLoading,
@@ -77,6 +78,8 @@ class ModuleMethods(ModuleRegistry):
             if any(touches_gradients(value) for value in [*args, *kwargs.values()]):
                 self.path.gradients_unknown = self.path.gradients_hooked = True
         if name in MODULE_HOOKS and args:
+            if name == "register_forward_hook" and not kwargs:
+                self.path.tell(ModuleHooked(args[0], node))
             return self.module_hooked(
                 getattr(module_state(module), MODULE_HOOKS[name]), args[0], kwargs, node
             )

@@ -15,6 +15,8 @@ from gradsight.model.values import (
     Array,
     External,
     Function,
+    Instance,
+    Method,
     Number,
     Seq,
     Unknown,
@@ -248,7 +250,7 @@ class TensorApi(Indexing):
     ) -> Value:
         if tensor.needs_grad() is False:
             self.path.refuse(FlagRefused(tensor, self.path.site(node), "hook", "register_hook"))
-        hook = args[0] if args else kwargs.get("hook")
+        hook = callable_of(args[0] if args else kwargs.get("hook"))
         self.path.tell(Hooked(tensor, hook, node, self.tried_hook(tensor, hook, node)))
         return Unknown("handle of a hook")
 
@@ -265,13 +267,14 @@ class TensorApi(Indexing):
 
     def tried_hook(self, tensor: Tensor, hook: Value, node: Syntax) -> Value:
         """What a hook that only computes returns for a gradient like its tensor; None where that cannot be told."""
-        if not isinstance(hook, Function) or tensor.shape is None or not computes_only(hook.node):
+        function, given = (hook.function, [hook.receiver]) if isinstance(hook, Method) else (hook, [])
+        if not isinstance(function, Function) or tensor.shape is None or not computes_only(function.node):
             return None
         gradient = Tensor(self.path.site(node), dtype=tensor.dtype, shape=tensor.shape)
         gradient.requires_grad = Maybe("backward is called with create_graph", weak=True)
         try:
             with self.path.aside():
-                return self.language.call_function(hook, [gradient], {}, node)
+                return self.language.call_function(function, [*given, gradient], {}, node)
         except RaisedError:
             return None
 
@@ -365,3 +368,12 @@ class TensorApi(Indexing):
         if name in ("reshape", "view", "transpose", "ravel", "squeeze"):
             return Array(array.tensor, array.cuts)
         return Array(None, array.cuts)
+
+
+def callable_of(value: Value) -> Value:
+    """What is run when this is called: an object's `__call__`, bound to it."""
+    if isinstance(value, Instance):
+        method, _ = value.cls.find("__call__")
+        if isinstance(method, Function):
+            return Method(method, value)
+    return value

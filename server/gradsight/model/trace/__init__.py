@@ -108,6 +108,7 @@ from gradsight.model.trace.training import (
     ForwardCalled,
     InputShown,
     LayerMade,
+    ModuleHooked,
     ModuleWrapped,
     StandInApplied,
     StateLoaded,
@@ -124,7 +125,7 @@ Fact = (
     | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
     | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
-    | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | InputShown | ScalerStepping
+    | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | ModuleHooked | InputShown | ScalerStepping
     | MethodReturned | OptimizerRefused | FunctionRefused | CheckpointRefused | FlagRefused | GradientRefused | Frozen | ModuleWrapped | StandInApplied
     | NameSeen | ConditionAsked | ArgumentsBound | CaseSelected | Recording | ResultsMade | OperandsSaved | LoopEnded | HandedOut | LeafMade
     | Entered | Left | CustomReturned
@@ -211,6 +212,7 @@ __all__ = [
     "Listener",
     "LoopEnded",
     "MethodReturned",
+    "ModuleHooked",
     "ModuleWrapped",
     "NameRead",
     "NameSeen",

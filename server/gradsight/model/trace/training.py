@@ -99,6 +99,13 @@ class StateLoaded(NamedTuple):
     state: Any
 
 
+class ModuleHooked(NamedTuple):
+    """A function is to be run at every call of a module, after its forward."""
+
+    hook: Any
+    node: ast.AST
+
+
 class ForwardCalled(NamedTuple):
     """The method `forward` of a module was called by its name."""
 

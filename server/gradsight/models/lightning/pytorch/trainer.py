@@ -142,8 +142,8 @@ class Trainer:
         output = None
         for optimizer_idx, optimizer in enumerate(self.optimizers):
             output = model.training_step(batch, batch_idx, optimizer_idx)
-            if output is not None:
-                loss = output["loss"] if isinstance(output, dict) else output
+            loss = output.get("loss") if isinstance(output, dict) else output
+            if loss is not None:
                 optimizer.zero_grad()
                 model.backward(loss)
                 optimizer.step()
@@ -164,9 +164,9 @@ class Trainer:
                     self._notify("on_before_zero_grad", optimizer)
                     model.on_before_zero_grad(optimizer)
                     model.optimizer_zero_grad(self.current_epoch, batch_idx, optimizer)
-            if output is None:
+            loss = output.get("loss") if isinstance(output, dict) else output
+            if loss is None:
                 return None
-            loss = output["loss"] if isinstance(output, dict) else output
             self._notify("on_before_backward", loss)
             model.on_before_backward(loss)
             model.backward(loss if rounds == 1 else loss / rounds)

@@ -200,4 +200,10 @@ def get_model(name, **config):
 
 
 def get_model_builder(name):
-    return globals()[name.lower()]
+    from torchvision import models
+
+    return (
+        getattr(models, name)
+        if isinstance(name, str) and name in models.__dict__
+        else models.__dict__[name.lower()]
+    )

@@ -1,0 +1,35 @@
+"""Optimizers of whose parameters others clear a part: an encoder that two optimizers share, and only one of them clears."""
+
+from __future__ import annotations
+
+from gradsight.detect.gradient_ledger import GradientLedger
+from gradsight.detect.path import Path
+from gradsight.model.library_objects import Optimizer
+from gradsight.model.tensors import Tensor
+
+
+def is_cleared(
+    path: Path, ledger: GradientLedger, optimizer: Optimizer, parameters: set[Tensor], start: int, end: int
+) -> bool:
+    """Whether the gradients of an optimizer were cleared in that time, by whomever.
+
+    They were not, if `zero_grad()` of others was called for all that was cleared, and gradients arrived in parameters that none of these holds.
+    """
+    cleared = {one for one in parameters if ledger.was_cleared(one, start, end)}
+    if not cleared:
+        return False
+    zeros = [action for action in path.log if action.verb == "zero" and start <= action.tick <= end]
+    if not path.knows_all_parameters(optimizer) or any(action.subject is optimizer for action in zeros):
+        return True
+    if any((one.attributes or {}).get("<stand in>") for one in parameters):
+        return True
+    by_others: set[Tensor] = set()
+    for action in zeros:
+        subject = action.subject
+        by_others |= (
+            set(path.parameters_of(subject))
+            if isinstance(subject, Optimizer)
+            else {tensor for _, tensor in path.tensors_of(subject, "parameter")}
+        )
+    left = {one for one in parameters - by_others if isinstance(one.grad, Tensor)}
+    return not (cleared <= by_others and left)

@@ -1,0 +1,40 @@
+"""Paths that came to no end: those on which the limit of work was reached, and those that raised before anything was trained.
+
+The first are tried once more, and models are followed no further then than a share of the work allows.  After the others, what
+trains in the file is executed by itself: it was given something, a default or a guess, that it does not work with.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from gradsight.interp.paths.assembly import Machine
+from gradsight.interp.paths.call_graph import CallGraph, summary_of
+
+
+class SecondTry:
+    """How the paths of an entry ended; `is_allowed`: whether something is trained on them."""
+
+    def __init__(self, is_allowed: bool) -> None:
+        self.is_allowed = is_allowed
+        self.is_on = False
+        """Whether the paths are second tries."""
+        self.has_come_far = False
+        """Whether one of them came to its end, trained something, or raised with nothing left to chance."""
+
+    def note(self, machine: Machine, raised: bool) -> None:
+        """A path was executed."""
+        is_certain = not (raised and machine.decisions)
+        self.has_come_far = self.has_come_far or is_certain or bool(machine.log)
+
+    def is_wanted(self, machine: Machine) -> bool:
+        """Whether the path that came to no end is tried once more; then all that follow are such tries."""
+        if self.is_on or not (self.is_allowed and machine.ended_early and machine.budget < 0):
+            return False
+        self.is_on = True
+        return True
+
+
+def trained_in(calls: CallGraph) -> set[ast.AST]:
+    """The functions that differentiate or step."""
+    return {node for nodes in calls.by_name.values() for node in nodes if summary_of(node).steps}
