@@ -118,11 +118,18 @@ class GradientFlow:
             if self.fed_by.get(parameter, set()) - {optimizer}:
                 # Another optimizer moves it by what it gets: that this one holds it, too, is the fault, and no cut.
                 continue
+            if parameter in optimizer.doubtful and self.feeds_another(optimizer, site):
+                # It may be made for that other module alone, and this one be meant to stay as it is.
+                continue
             if known in self.fed and self.path.ended_early:
                 # Of what is applied again and again, less and less was followed.
                 continue
             if not optimizer.is_guessed() and self.fed.get(known, -1) < self.starved_since[known]:
                 self.explain_absence(parameter, runs, site, stepped=True)
+
+    def feeds_another(self, optimizer: Optimizer, site: Site) -> bool:
+        """Whether something that the optimizer holds gets gradients before this step."""
+        return any((site.key, other) in self.fed for other in self.path.parameters_of(optimizer))
 
     def loss_never_differentiated(self, parameter: Tensor, site: Site) -> Tensor | None:
         """A named scalar, or what is called a loss, beside the step: it depends on the parameter and had no backward."""

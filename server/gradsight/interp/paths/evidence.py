@@ -27,6 +27,7 @@ from gradsight.interp.paths.roles import (
     deeds_of,
     is_follower_name,
     is_function_name,
+    is_only_applied,
     is_settings_name,
     key_of,
     may_train,
@@ -219,6 +220,7 @@ class Evidence(UnknownGraphs):
         """Give every unknown optimizer the parameters of the modules that it can only be for, as far as they have been met."""
         for key, optimizer, value in self.unknown_optimizers:
             held = self.parameters_for(key, value)
+            optimizer.doubtful = self.doubtful_among(held or [], value)
             listed = optimizer.param_groups
             if not isinstance(listed, Seq):
                 continue
@@ -261,6 +263,17 @@ class Evidence(UnknownGraphs):
         named = [one for module in modules for one in self.nn.tensors_of(module, "parameter")]
         # A part that follows another one is moved by hand.
         return [*direct, *(tensor for name, tensor in named if not is_follower_name(name.rpartition(".")[0]))]
+
+    def doubtful_among(self, held: list[Tensor], value: Unknown) -> frozenset[Tensor]:
+        """Parameters that an optimizer is given for want of another: those of modules that the text only applies.
+
+        Of `def step(generator, critic, optimizer)` it may be for one of them. `critic.train()` tells that this one learns.
+        """
+        if len(self.unknown_modules) < 2 or value.given or value.part_of is not None:
+            return frozenset()
+        applied = [layer for key, layer in self.unknown_modules if is_only_applied(key, self.scopes_of(key))]
+        owned = {tensor for layer in applied for _, tensor in self.nn.tensors_of(layer, "parameter")}
+        return frozenset(owned.intersection(held))
 
     def only_optimizer(self, key: str) -> Any:
         """The optimizer that a text steps beside a schedule, if there is one alone."""
