@@ -214,3 +214,37 @@ def test_what_the_difference_of_sets_leaves_out_is_reported(given: str) -> None:
 )
 def test_what_the_union_of_sets_has_is_silent(given: str) -> None:
     check(MANY.format(given=given, claim=""))
+
+
+FACTORY = """
+def make_optimizer(parameters, name):
+    if name == "sgd":
+        return torch.optim.SGD(filter(lambda p: p.requires_grad, parameters), lr=0.1)
+    return torch.optim.Adam(parameters)
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.fc(x)
+
+body, first, second = nn.Linear(4, 4), Head(), Head()
+opt_b = make_optimizer(body.parameters(), "sgd")
+opt_h = make_optimizer({given})
+for x in torch.randn(5, 8, 4):
+    y = torch.randint(0, 2, (8,))
+    h = body(x)
+    loss = F.cross_entropy(first(h), y) + F.cross_entropy(second(h), y)
+    opt_b.zero_grad()
+    opt_h.zero_grad()
+    loss.backward()
+    opt_b.step()
+    opt_h.step()
+"""
+
+
+def test_who_hands_parameters_to_a_function_that_makes_an_optimizer_chooses_them() -> None:
+    check(FACTORY.format(given='first.parameters(), "sgd")  # GS512').replace("# GS512)", "# GS512"))
+    check(FACTORY.format(given='[*first.parameters(), *second.parameters()], "sgd"'))
