@@ -60,6 +60,7 @@ from gradsight.detect.scaled_gradients import ScaledGradients
 from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.snapshot_aliases import SnapshotAliases
+from gradsight.detect.stepped_again import SteppedAgain
 from gradsight.detect.summed_rows import SummedRows
 from gradsight.detect.training_protocol import TrainingProtocol
 from gradsight.detect.undone_freezes import UndoneFreezes
@@ -146,6 +147,7 @@ class Detectors:
             FrozenParameters(path, claims, ledger),
             MisplacedClipping(path, claims, ledger),
             AppliedTwice(path, claims, ledger),
+            SteppedAgain(path, claims, ledger),
             GradientHooks(path, claims),
             UntrainedParameters(path, claims, ledger, replaced),
             UndoneFreezes(path, claims),

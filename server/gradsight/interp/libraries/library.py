@@ -70,6 +70,7 @@ ANY_OF = {
 SHORT_PATHS = {
     "torch.nn.modules.module.Module": "torch.nn.Module",
     "torch.autograd.Variable": "torch.autograd.Variable",
+    "torch.jit.ScriptModule": "torch.nn.Module",
 }
 TENSORLESS = frozenset("time datetime os os.path sys json logging warnings pathlib argparse re shutil tqdm typing gc pprint pickle subprocess uuid hashlib string platform abc glob io matplotlib.pyplot wandb".split())  # fmt: skip
 

@@ -344,7 +344,7 @@ class Evidence(UnknownGraphs):
         is_module = isinstance(self.stand_ins.get(id(value)), Layer) or role_of(key, texts) == MODULE
         if is_function_name(name) and not is_module:
             return False
-        return any(key in deeds_of(one).called for one in texts)
+        return is_applied_by_class(owner.cls, name)
 
     def filled_in_elsewhere(
         self, owner: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
@@ -525,8 +525,9 @@ class EvidenceObjects(UnknownGraphsObjects):
     def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Value:
         is_new = name not in owner.attributes
         found = super().stored_attribute(owner, name, node)
-        if is_new and type(found) is Unknown and owner.module is not None and is_of_library(owner.cls):
-            found.part_of = owner
+        if is_new and type(found) is Unknown and owner.module is not None:
+            if is_of_library(owner.cls) or (owner.open and is_applied_by_class(owner.cls, name)):
+                found.part_of = owner
         if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
             note_setting(self.path, found, name)
         return found
@@ -589,6 +590,12 @@ class EvidenceAutograd(UnknownGraphsAutograd):
             tensor.node, tensor.requires_grad = None, False
             return Array(None, tensor.cuts)
         return super().tensor_method(tensor, name, args, kwargs, node)
+
+
+def is_applied_by_class(cls: ClassValue, name: str) -> bool:
+    """Whether the methods of a class apply an attribute of it: `self.encoder(x)`."""
+    texts = [one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None]
+    return any(f"self.{name}" in deeds_of(one).called for one in texts)
 
 
 def is_value_used(call: ast.AST, frame: Frame) -> bool:

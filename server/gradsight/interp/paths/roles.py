@@ -78,7 +78,7 @@ def _deeds_of(scope: ast.AST) -> Deeds:
             name = target.id
         if not node.args and not node.keywords:
             continue
-        key = key_of(target)
+        key = key_of(what_is_applied(target))
         if key:
             deeds.called.add(key)
         for argument in [*node.args, *[keyword.value for keyword in node.keywords]]:
@@ -90,6 +90,11 @@ def _deeds_of(scope: ast.AST) -> Deeds:
         if owner:
             deeds.attributes.setdefault(owner, set()).add(read.attr)
     return deeds
+
+
+def what_is_applied(target: ast.AST) -> ast.AST:
+    """What a call applies: `self.encoder` of `self.encoder(x)`, and of `self.encoder.forward(x)`."""
+    return target.value if isinstance(target, ast.Attribute) and target.attr == "forward" else target
 
 
 def called_on_self(function: ast.AST) -> frozenset[str]:
