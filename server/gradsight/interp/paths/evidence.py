@@ -14,7 +14,7 @@ from typing import Any
 
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import PathState
-from gradsight.interp.paths.held_names import key_outside, own_modules
+from gradsight.interp.paths.held_names import is_applied_by_helper, key_outside, own_modules
 from gradsight.interp.paths.placeholders import is_placeholder
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -331,7 +331,10 @@ class Evidence(UnknownGraphs):
         is_module = isinstance(self.stand_ins.get(id(value)), Layer) or role_of(key, texts) == MODULE
         if is_function_name(name) and not is_module:
             return False
-        return any(key in deeds_of(one).called for one in texts)
+        return any(
+            key in deeds_of(one).called or is_applied_by_helper(self.language.load_name, key, one)
+            for one in texts
+        )
 
     def filled_in_elsewhere(
         self, owner: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
