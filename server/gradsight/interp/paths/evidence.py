@@ -14,7 +14,7 @@ from typing import Any
 
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import PathState
-from gradsight.interp.paths.held_names import key_outside, own_modules
+from gradsight.interp.paths.held_names import is_applied_by_helper, key_outside, own_modules
 from gradsight.interp.paths.placeholders import is_placeholder
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -344,7 +344,9 @@ class Evidence(UnknownGraphs):
         is_module = isinstance(self.stand_ins.get(id(value)), Layer) or role_of(key, texts) == MODULE
         if is_function_name(name) and not is_module:
             return False
-        return is_applied_by_class(owner.cls, name)
+        return is_applied_by_class(owner.cls, name) or any(
+            is_applied_by_helper(self.language.load_name, key, one) for one in texts
+        )
 
     def filled_in_elsewhere(
         self, owner: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST

@@ -278,7 +278,7 @@ class Containers(Iteration):
             stores = tensor.storage.stores = []
         stores.append((id(container), tensor.storage.epoch, site))
         self.path.kept_alive.append(container)
-        self.path.tell(Stored(tensor, site))
+        self.path.tell(Stored(tensor, site, container))
 
     def dict_from_keys(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """`dict.fromkeys(names, value)`: one value under all keys."""
