@@ -37,6 +37,7 @@ from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.kept_features import KeptFeatures
 from gradsight.detect.layers_in_forward import LayersInForward
 from gradsight.detect.left_statistics import LeftStatistics
+from gradsight.detect.logged_totals import LoggedTotals
 from gradsight.detect.lost_results import LostResults
 from gradsight.detect.lost_updates import LostUpdates
 from gradsight.detect.misplaced_clipping import MisplacedClipping
@@ -53,6 +54,7 @@ from gradsight.detect.refused_gradients import RefusedGradients
 from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
 from gradsight.detect.remade_optimizers import RemadeOptimizers
+from gradsight.detect.repeated_modules import RepeatedModules
 from gradsight.detect.repeated_steps import RepeatedSteps
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.detect.returned_values import ReturnedValues
@@ -131,6 +133,7 @@ class Detectors:
             LostUpdates(path, claims),
             LostResults(path, claims),
             UnusedTerms(path, claims),
+            LoggedTotals(path, claims),
             LeftStatistics(path, claims),
             GraphLeaks(path, claims),
             RecordedAverages(path, claims),
@@ -139,6 +142,7 @@ class Detectors:
             AttributeTypos(path, claims),
             DirectForwards(path, claims),
             LayersInForward(path, claims),
+            RepeatedModules(path, claims),
             Registration(path, claims, replaced, ledger),
             replaced,
             ledger,

@@ -121,6 +121,7 @@ KINDS: dict[str, str] = {
     "before-super-init": "a module was assigned before super().__init__()",
     "parameter-refused": "a plain tensor was assigned to the name of a parameter",
     "layer-made-in-forward": "a layer with parameters was created in forward",
+    "module-repeated": "one module with parameters stands in several places of a row",
     "forward-called": "the forward of a module was called by its name",
     "softmax-before-loss": "softmax before a loss that applies it",
     "gradient-count": "a custom backward returns the wrong number of gradients",

@@ -40,6 +40,24 @@ for batch in torch.ones(2, 4, 3):
 assert torch.allclose(critic.weight.grad, torch.ones(1, 3))
 ```
 
+Or the total is built and logged, and the backward goes through one of its terms.
+
+```python
+import torch
+from torch import nn
+
+net, prior = nn.Linear(3, 1), nn.Linear(3, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *prior.parameters()], lr=0.1)
+for batch in torch.ones(2, 4, 3):
+    fit = (net(batch) - 1).square().mean()
+    total = fit + 0.1 * prior(batch).square().mean()  # warning: GS209
+    print(total.item())
+    optimizer.zero_grad()
+    fit.backward()
+    optimizer.step()
+assert prior.weight.grad is None
+```
+
 A loop loses a result too: under its own name, or under one that the next iteration binds again. Here every layer is given `x`,
 and what the last one makes of it is all that stays.
 
@@ -121,6 +139,9 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     if event.kind == "term-unused":
+        if event.names.get("shown"):
+            message = f"{named(event, 'target')} is only shown: the backward comes through one of its terms, so the others train nothing"
+            return make_finding(event, RULE.code, RULE.name, message, "warning")
         message = f"{named(event, 'target')} is never used, so this term trains nothing: add it to the loss"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.kind == "result-lost":
