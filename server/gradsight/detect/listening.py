@@ -24,6 +24,7 @@ from gradsight.detect.direct_forwards import DirectForwards
 from gradsight.detect.double_activations import DoubleActivations
 from gradsight.detect.early_schedulers import EarlySchedulers
 from gradsight.detect.failed_backwards import FailedBackwards
+from gradsight.detect.forgotten_leaves import ForgottenLeaves
 from gradsight.detect.frozen_parameters import FrozenParameters
 from gradsight.detect.grad_mode_leaks import GradModeLeaks
 from gradsight.detect.gradient_flow import GradientFlow
@@ -40,6 +41,7 @@ from gradsight.detect.left_statistics import LeftStatistics
 from gradsight.detect.logged_totals import LoggedTotals
 from gradsight.detect.lost_results import LostResults
 from gradsight.detect.lost_updates import LostUpdates
+from gradsight.detect.lost_writes import LostWrites
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
 from gradsight.detect.mixed_parts import MixedParts
@@ -132,6 +134,7 @@ class Detectors:
             ModuleAliases(path, claims),
             LostUpdates(path, claims),
             LostResults(path, claims),
+            LostWrites(path, claims),
             UnusedTerms(path, claims),
             LoggedTotals(path, claims),
             LeftStatistics(path, claims),
@@ -152,6 +155,7 @@ class Detectors:
             AppliedTwice(path, claims, ledger),
             GradientHooks(path, claims),
             UntrainedParameters(path, claims, ledger, replaced),
+            ForgottenLeaves(path, claims),
             UndoneFreezes(path, claims),
             UndoneModes(path, claims),
             UnusedLayers(path, claims),

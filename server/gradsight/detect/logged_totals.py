@@ -121,10 +121,9 @@ def _names_shown(root: ast.AST) -> tuple[dict[str, int], dict[str, int]]:
 
 def _shown_by(node: ast.AST) -> str | None:
     value: ast.AST | None = None
-    if isinstance(node, ast.Attribute) and node.attr in SHOWING:
-        value = node.value
-    elif isinstance(node, ast.FormattedValue):
-        value = node.value
+    is_shown = isinstance(node, ast.Attribute) and node.attr in SHOWING
+    if is_shown or isinstance(node, ast.FormattedValue):
+        value = getattr(node, "value", None)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHOWERS:
         value = node.args[0] if len(node.args) == 1 else None
     return value.id if isinstance(value, ast.Name) else None

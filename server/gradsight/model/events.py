@@ -83,6 +83,7 @@ KINDS: dict[str, str] = {
     "optimizer-refused": "an optimizer was to be made without parameters, or with a tensor in two groups",
     "function-refused": "the object of a custom Function was called, or a backward met one that has none",
     "checkpoint-refused": "a backward for some inputs goes through a reentrant checkpoint",
+    "write-lost": "a copy that nothing reads was written in place",
     "result-lost": "a result with a graph was given a name that the next iteration binds again, and nothing reads it",
     "term-unused": "a scalar with a graph was given a name that nothing reads, and a step moved what it was computed from",
     "statistics-left": "parameters follow those of another network, and the statistics of their norm layers do not",

@@ -86,6 +86,22 @@ for batch in torch.ones(3, 8, 4):
 assert net.layers[0].weight.grad is None
 ```
 
+A write is lost where it goes into a copy: indexing with row numbers or with a mask copies, and so does `clone`.
+
+```python
+import torch
+from torch import nn
+
+table = nn.Embedding(4, 2)
+before = table.weight.detach().clone()
+rows = torch.tensor([0, 2])
+with torch.no_grad():
+    table.weight[rows].zero_()  # warning: GS209
+    flat = nn.utils.parameters_to_vector(table.parameters())
+    flat.clamp_(-0.1, 0.1)  # warning: GS209
+assert torch.equal(table.weight, before)
+```
+
 A forward hook that binds `output` and returns nothing leaves the layer's output as it was. A hook on a view of a parameter,
 `weight[:].register_hook(f)`, is not run by what is computed with the parameter itself.
 
@@ -144,6 +160,9 @@ def judge(event: Event) -> Finding | None:
             return make_finding(event, RULE.code, RULE.name, message, "warning")
         message = f"{named(event, 'target')} is never used, so this term trains nothing: add it to the loss"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.kind == "write-lost":
+        message = f"{named(event, 'source')} is a copy that nothing reads, so this write is lost: write into the original"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.kind == "result-lost":
         message = f"{named(event, 'target')} is bound again in the next iteration, so this result is lost: collect it in a list"
         if event.names.get("how") == "hook":
@@ -166,7 +185,7 @@ def fix(case: FixCase) -> Drafts:
 RULE = Rule(
     "GS209",
     "result-ignored",
-    ("result-ignored", "term-unused", "result-lost"),
+    ("result-ignored", "term-unused", "result-lost", "write-lost"),
     judge,
     __doc__,
     advice="assign the result: `x = x.clamp(0)`",
