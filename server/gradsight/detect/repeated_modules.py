@@ -34,6 +34,7 @@ class RepeatedModules:
             return
         children = children_of(fact.layer)
         repeated = one_for_all(given)
+        twice: list[Any] = []
         if repeated is None:
             if isinstance(given, (ast.ListComp, ast.GeneratorExp, ast.BinOp)):
                 return
@@ -50,8 +51,14 @@ class RepeatedModules:
         if not isinstance(fact.module, Layer) or not isinstance(call, ast.Call) or len(call.args) != 1:
             return
         children = children_of(fact.module)
-        if isinstance(call.args[0], ast.Name) and any(one is children[-1] for one in children[:-1]):
+        is_again = bool(children) and any(one is children[-1] for one in children[:-1])
+        if isinstance(call.args[0], ast.Name) and is_again and self.is_made_here(children[-1]):
             self.claim(children[-1], call)
+
+    def is_made_here(self, module: Any) -> bool:
+        """Whether this function makes a module, outside of its loops: of a long loop not all rounds are executed."""
+        site = module.site
+        return isinstance(site, Site) and site.frame is self.path.frame and not is_in_loop(site)
 
     def claim(self, module: Any, node: ast.AST) -> None:
         if not any(
@@ -59,10 +66,20 @@ class RepeatedModules:
         ):
             return
         site = self.path.site(node)
-        made = module.site if isinstance(module, Layer) else None
+        made = module.site
         steps = [Step("made", made, "made once, here")] if isinstance(made, Site) else []
         name = node.id if isinstance(node, ast.Name) else ""
         self.claims.add("module-repeated", site, steps, layer=name or named_of(module))
+
+
+def is_in_loop(site: Site) -> bool:
+    """Whether a place lies in a loop of its function, by the text."""
+    function = site.frame.function
+    return any(
+        isinstance(loop, (ast.For, ast.While, ast.ListComp, ast.GeneratorExp)) and site.node in ast.walk(loop)
+        for part in ([function.node] if function is not None else site.frame.unit.tree)
+        for loop in ast.walk(part)
+    )
 
 
 def one_for_all(given: ast.AST) -> ast.AST | None:
