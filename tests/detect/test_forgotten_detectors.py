@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from gradsight.detect.even_softmaxes import EvenSoftmaxes
 from gradsight.detect.forgotten_leaves import ForgottenLeaves
 from gradsight.detect.logged_totals import LoggedTotals
 from gradsight.detect.lost_writes import LostWrites
 from gradsight.detect.repeated_modules import RepeatedModules
 from gradsight.model.trace import (
+    Applied,
     Assigned,
     Backward,
     Declared,
@@ -125,3 +127,29 @@ def test_a_row_of_one_layer_is_told(given: str) -> None:
 @pytest.mark.parametrize("given", ["[layer, layer]", "[self.layer for _ in range(2)]", "[copy(layer)] * 1"])
 def test_what_is_written_out_or_has_a_name_of_its_own_is_not_told(given: str) -> None:
     assert row(f"ModuleList({given})") == []
+
+
+# -- softmaxes over one element ------------------------------------------------------------------------------------------------
+
+
+def softened(*sizes: int, is_walked: bool = True) -> list[tuple[str, int]]:
+    stage = Stage("torch.softmax(x, 1)\nloss.backward()")
+    detector = EvenSoftmaxes(stage, stage.claims)
+    for size in sizes:
+        x = stage.tensor("x", "x", shape=(4, size))
+        result = stage.tensor("torch.softmax(x, 1)", op="softmax", inputs=(x,))
+        if result.node is not None and is_walked:
+            result.node.walked = stage.at("loss.backward()")
+        fact = Applied("softmax", x, [x, 1], result, stage.find("torch.softmax(x, 1)"))
+        stage.hears(detector, fact)
+    return stage.hears(detector, finish=True)
+
+
+def test_a_softmax_over_one_element_that_a_backward_passes_is_told() -> None:
+    assert softened(1) == [("gradient-even", 1)]
+    assert softened(1, is_walked=False) == []
+
+
+@pytest.mark.parametrize("sizes", [(3,), (1, 2)])
+def test_one_that_has_more_to_choose_from_at_some_call_is_not_told(sizes: tuple[int, ...]) -> None:
+    assert softened(*sizes) == []

@@ -23,6 +23,7 @@ from gradsight.detect.dead_terms import DeadTerms
 from gradsight.detect.direct_forwards import DirectForwards
 from gradsight.detect.double_activations import DoubleActivations
 from gradsight.detect.early_schedulers import EarlySchedulers
+from gradsight.detect.even_softmaxes import EvenSoftmaxes
 from gradsight.detect.failed_backwards import FailedBackwards
 from gradsight.detect.forgotten_leaves import ForgottenLeaves
 from gradsight.detect.frozen_parameters import FrozenParameters
@@ -142,6 +143,7 @@ class Detectors:
             RecordedAverages(path, claims),
             MovingTargets(path, claims),
             DoubleActivations(path, claims),
+            EvenSoftmaxes(path, claims),
             AttributeTypos(path, claims),
             DirectForwards(path, claims),
             LayersInForward(path, claims),

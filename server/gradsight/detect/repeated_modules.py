@@ -29,22 +29,34 @@ class RepeatedModules:
         call = fact.node
         if fact.layer.name.rpartition(".")[2] not in ROWS or not isinstance(call, ast.Call) or not call.args:
             return
-        given = call.args[0].value if isinstance(call.args[0], ast.Starred) else call.args[0]
-        if isinstance(given, (ast.List, ast.Tuple)) or len(call.args) > 1:
-            return
         children = children_of(fact.layer)
+        if len(call.args) > 1:
+            self.some_repeated(call, children)
+            return
+        given = call.args[0].value if isinstance(call.args[0], ast.Starred) else call.args[0]
+        if isinstance(given, (ast.List, ast.Tuple)):
+            return
         repeated = one_for_all(given)
         twice: list[Any] = []
         if repeated is None:
             if isinstance(given, (ast.ListComp, ast.GeneratorExp, ast.BinOp)):
                 return
             twice = [
-                one for place, one in enumerate(children) if any(one is other for other in children[:place])
+                one
+                for place, one in enumerate(children)
+                if any(one is other for other in children[:place]) and self.is_made_here(one)
             ]
         else:
             twice = children[:1]
         for module in twice[:1]:
             self.claim(module, repeated if repeated is not None else call)
+
+    def some_repeated(self, call: ast.Call, children: list[Any]) -> None:
+        """`nn.Sequential(*([block] * depth), head)`: the first of the row is the one that is repeated, where it comes first."""
+        first = call.args[0]
+        repeated = one_for_all(first.value) if isinstance(first, ast.Starred) else None
+        if repeated is not None and children:
+            self.claim(children[0], repeated)
 
     def on_children_changed(self, fact: ChildrenChanged) -> None:
         call = fact.node

@@ -237,7 +237,7 @@ def parameter_made(case: FixCase) -> Iterator[Draft]:
 def gradient_zero(case: FixCase) -> Iterator[Draft]:
     """Let the gradient pass straight through.  Unsafe: it is then an estimate, chosen by us."""
     call = case.node
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not case.word("cut"):
         return
     given = call.args[0] if call.args and meaning(case.tree, call.func) else call.func.value
     if not isinstance(given, (ast.Name, ast.Attribute)):

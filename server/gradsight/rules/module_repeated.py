@@ -120,4 +120,5 @@ RULE = Rule(
     judge,
     __doc__,
     advice="make a layer for each place: `nn.ModuleList(nn.Linear(4, 4) for _ in range(3))`",
+    observed_as=("module-repeated",),
 )
