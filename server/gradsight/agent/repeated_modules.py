@@ -70,7 +70,8 @@ def is_written_out(statement: ast.stmt | None) -> bool:
         elif isinstance(node, (ast.ListComp, ast.GeneratorExp)) and isinstance(node.elt, ast.Attribute):
             return True
         if isinstance(node, ast.BinOp) and isinstance(node.left, ast.List):
-            parts = [each for each in node.left.elts if isinstance(each, ast.Attribute)] * 2
+            attributes: list[ast.expr] = [each for each in node.left.elts if isinstance(each, ast.Attribute)]
+            parts = attributes * 2
         texts = [ast.dump(each) for each in parts if isinstance(each, (ast.Name, ast.Attribute))]
         if len(set(texts)) < len(texts):
             return True

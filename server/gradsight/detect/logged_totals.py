@@ -11,7 +11,7 @@ import ast
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import nodes_behind
 from gradsight.detect.path import Path
-from gradsight.interp.memory import remembered
+from gradsight.interp.syntax import remembered
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Node, Tensor, leaves_of
