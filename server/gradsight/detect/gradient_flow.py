@@ -156,6 +156,11 @@ class GradientFlow:
                 if self.path.escaped_between({parameter}, cut.tick, run.tick):
                     # Code that was not followed got it since, and may have used it for this loss.
                     return
+                source = cut.source.node
+                if (site.key, parameter) in self.fed and source is not None:
+                    if source.freed not in (None, run.site):
+                        # A state that is carried over: what it was made of has had a backward of its own.
+                        return
                 if not stepped or not (
                     belongs_to_an_early_phase(cut.site, site)
                     or is_an_option(cut.site)
