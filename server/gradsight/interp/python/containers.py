@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from gradsight.interp.option_defaults import usual_name
 from gradsight.interp.python.iteration import Iteration
 from gradsight.model.tensors import IGNORANT, Node, Tensor
-from gradsight.model.trace import ContainerMade, ItemRead, Iterated, Stored
+from gradsight.model.trace import Collected, ContainerMade, ItemRead, Iterated, Stored
 from gradsight.model.unlisted import owners_of_rest
 from gradsight.model.values import (
     MISSING,
@@ -247,6 +247,8 @@ class Containers(Iteration):
         for tensor in tensors_in(value, 3):
             self.stored(tensor, receiver, node)
         receiver.items.append(value)
+        if isinstance(value, (Instance, Layer, Seq)):
+            self.path.tell(Collected(value, receiver, self.path.site(node)))
         if self.path.frame.loops:
             self.loops.note_growth(receiver)
         if receiver.maxlen is not None and len(receiver.items) > receiver.maxlen:
