@@ -270,7 +270,7 @@ def _message(event: Event) -> str:
         return f"this changes {alias or 'the stored data'} each time an item is fetched: clone the item first"
     if how == "rows":
         instead = event.names.get("instead") or "index_add"
-        return f"one row of {name} can get several values here, and only one stays: use `{instead}`"
+        return f"one row of {name} can get several values, and only one stays: use `{instead}`"
     if how == "parts":
         return f"{name} was overwritten before this line reads it: compute both parts first, then assign"
     if how == "source":

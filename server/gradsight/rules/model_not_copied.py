@@ -133,7 +133,7 @@ def judge(event: Event) -> Finding | None:
     if event.names.get("how") == "copy":
         message = f"`copy.copy` shares the parameters, so every step changes {target} too: {cure}"
     if event.names.get("how") == "kept":
-        message = f"{target} keeps {model} itself, which every step changes: {cure}"
+        message = f"{target} keeps {model} itself, not a copy: {cure}"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 
