@@ -54,6 +54,11 @@ def test_models_that_are_only_handed_on_are_not_told() -> None:
         )
     )
     check(
+        TRAINING.format(
+            kept="pass", collected="history.append((loss.item(), net))", read="print(history[-1][1].weight)"
+        )
+    )
+    check(
         """
 models = []
 for fold in range(3):

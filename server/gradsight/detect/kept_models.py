@@ -97,19 +97,21 @@ class KeptModels:
         if not self.kept:
             return
         moved = set(self.path.parameters_of(fact.optimizer))
-        for one in self.kept:
+        for one in list(self.kept):
             if one.stepped is None and any(
                 tensor in moved for _, tensor in self.path.tensors_of(one.module, "parameter")
             ):
                 one.stepped = fact.site
 
     def on_item_read(self, fact: ItemRead) -> None:
-        for one in self.kept:
-            if one.container is fact.owner and (isinstance(fact.owner, Seq) or fact.value is one.module):
+        for one in list(self.kept):
+            if one.container is not fact.owner:
+                continue
+            if is_older(fact) if isinstance(one.site.node, ast.Call) else fact.value is one.module:
                 self.read(one, fact.node)
 
     def on_iterated(self, fact: Iterated) -> None:
-        for one in self.kept:
+        for one in list(self.kept):
             if one.container is fact.sequence:
                 self.read(one, fact.node)
 
@@ -124,6 +126,12 @@ class KeptModels:
             *self.path.call_steps(one.site),
         ]
         self.claims.add(KIND, one.site, steps, how="kept", target=one.target, origin=one.origin)
+
+
+def is_older(fact: ItemRead) -> bool:
+    """Whether an entry is read that is not the last one: after that there may have been no step."""
+    last = len(fact.owner.items) - 1
+    return fact.key not in (-1, last)
 
 
 def is_module(value: Any) -> bool:
