@@ -126,6 +126,21 @@ class GradientFlow:
                 continue
             if not optimizer.is_guessed() and self.fed.get(known, -1) < self.starved_since[known]:
                 self.explain_absence(parameter, runs, site, stepped=True)
+        if not self.path.optimizers and self.path.context == "script" and not self.path.ended_early:
+            self.explain_copies()
+
+    def explain_copies(self) -> None:
+        """A script that takes no step: what is behind `torch.tensor(terms)` in a loss, and gets no gradient at all."""
+        runs = [] if self.path.gradients_unknown else self.path.backwards
+        reached = {leaf for run in runs for leaf in run.leaves}
+        for run in runs:
+            for cut in run.cuts:
+                lost = self.leaves_behind(cut) - reached if cut.kind == "copy" else set()
+                lost = {leaf for leaf in lost if leaf.requires_grad is True}
+                if lost and not self.makes_target(cut, run):
+                    if not self.path.escaped_between(lost, cut.tick, run.tick):
+                        self.report_cut(cut, min(lost, key=lambda leaf: leaf.serial), run, run.site)
+                    return
 
     def feeds_another(self, optimizer: Optimizer, site: Site) -> bool:
         """Whether something that the optimizer holds gets gradients before this step."""

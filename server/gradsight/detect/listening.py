@@ -37,6 +37,7 @@ from gradsight.detect.ignored_gradients import IgnoredGradients
 from gradsight.detect.ignored_parameters import IgnoredParameters
 from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.kept_features import KeptFeatures
+from gradsight.detect.kept_models import KeptModels
 from gradsight.detect.layers_in_forward import LayersInForward
 from gradsight.detect.left_statistics import LeftStatistics
 from gradsight.detect.logged_totals import LoggedTotals
@@ -134,6 +135,7 @@ class Detectors:
             SnapshotAliases(path, claims, reads),
             KeptFeatures(path, claims),
             ModuleAliases(path, claims),
+            KeptModels(path, claims),
             LostUpdates(path, claims),
             LostResults(path, claims),
             LostWrites(path, claims),
