@@ -39,7 +39,7 @@ alone = nn.functional.cross_entropy(net(x), y)
 assert torch.equal(net.weight.grad, torch.autograd.grad(alone, net.weight)[0])
 ```
 
-Soft weights of which only the place of the largest goes on are taught by nothing, whoever calls the model.
+Where `one_hot` of the largest weight replaces the weights, the layer that computes them learns nothing.
 
 ```python
 import torch
