@@ -55,8 +55,13 @@ class Measured:
         self.wall: dict[str, list[float]] = {}
         self.busy: dict[str, list[float]] = {}
 
-    def play(self, is_counted: bool) -> None:
-        """Play the edits once."""
+    def play(self, number: int) -> None:
+        """Play the edits once, in a text that no server has seen before; the first time is not counted."""
+        is_counted = number > 0
+        end = len(self.editor.texts[self.uri])
+        known = len(self.editor.published[self.uri])
+        version = self.editor.change(self.uri, (end, end, f"# {number}\n"))
+        wait_for_version(self.editor, self.uri, version, known)
         for kind, edits in script():
             before = processor_time(self.editor.process.pid)
             known = len(self.editor.published[self.uri])
@@ -142,7 +147,7 @@ def main() -> int:
         running = [Measured(server, tree, args.file) for server in found]
         for number in range(args.rounds + 1):
             for each in running:
-                each.play(number > 0)
+                each.play(number)
         rows = {each.server.name: each.row() for each in running}
         write_table(args.file, rows)
         for each in running:

@@ -98,8 +98,8 @@ class _Plan:
         self.bound = bound
         self.replaced: list[tuple[ast.AST, ast.AST]] = []
         before, after = old.text.split("\n"), new.text.split("\n")
-        same = _common(before, after, min(len(before), len(after)))
-        alike = _common(before[::-1], after[::-1], min(len(before), len(after)) - same)
+        same = common(before, after, min(len(before), len(after)))
+        alike = common(before[::-1], after[::-1], min(len(before), len(after)) - same)
         self.begin = old.first + same
         """The first line, as the old nodes count, that the edit touched; `stop` is the first behind it."""
         self.stop = old.first + len(before) - alike
@@ -350,7 +350,8 @@ def _lines_of(node: ast.AST) -> tuple[int, int] | None:
     return first, last
 
 
-def _common(one: list[str], other: list[str], most: int) -> int:
+def common(one: list[str], other: list[str], most: int) -> int:
+    """How many lines two texts have in common at their beginning, up to a number."""
     return next((index for index in range(most) if one[index] != other[index]), most)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradsight.interp.idle_edits import Grafted, remap
+from gradsight.interp.recent_texts import RecentTexts
 from gradsight.interp.syntax import remembered, set_on_self
 from gradsight.interp.visible_text import names_bound
 from gradsight.model.events import Event
@@ -85,6 +86,7 @@ class Memory:
         """Workspace modules that the last execution of the script imported."""
         self.outcome: Outcome | None = None
         """What the last analysis came to, as long as no text that it asked about says anything else."""
+        self.recent = RecentTexts()
 
     def same_outcome(self, units: list[Unit]) -> Outcome | None:
         """What the last analysis came to, if these units are what it was about, and have their lengths."""
