@@ -77,7 +77,7 @@ def executed_again(text: str) -> set[str]:
     "put_in",
     [
         "        spare = max(1, 2)\n        self.cache = x",
-        "        spare = undefined\n        self.cache = x",
+        "        spare = undefined + 1\n        self.cache = x",
         "        for _ in range(0):\n            pass\n        self.cache = x",
     ],
 )
