@@ -160,6 +160,7 @@ class Analyser:
             if said is not None:
                 self._memories[source.path] = memory
                 return self._with_uses(said, memory)
+            memory.retire_units(memory.units, parsed.units)
             memory.take_over(parsed.grafts)
         if settings.models and source.path.startswith(os.path.join(settings.models, "")):
             # A model speaks of other programs; alone it is text.
@@ -225,6 +226,7 @@ def _said_or_parsed(
         memory.units,
         memory.window,
         lambda: not must_execute and recent.is_last(memory.text) and recent.is_unfinished(text, settings),
+        memory.retired,
     )
     return recent.still_said(text, parsed.problems[0]) if parsed.is_left else None, parsed
 

@@ -179,3 +179,65 @@ def test_what_is_not_executed_does_not_parse(seed: int) -> None:
         if not told.report.syntax_problems and rng.random() < 0.5:
             text = edited
     assert oracle.waited > 0
+
+
+NETS = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Linear(2, 2)
+
+    def forward(self, x):
+        y = self.part(x).exp()
+        return y.sigmoid() * 2
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+
+    def forward(self, x):
+        return self.net(x).sigmoid()
+"""
+
+
+def records(analyser: Analyser) -> dict[str, object]:
+    return {name: record for (_, name), record in analyser._memories["a.py"].records.items()}
+
+
+def test_a_unit_that_comes_back_brings_what_rested_on_it() -> None:
+    analyser = Analyser()
+    analyser.analyze(Source("a.py", NETS))
+    before = records(analyser)
+    analyser.analyze(Source("a.py", NETS.replace("self.part(x)", "self.part.forward(x)")))
+    assert records(analyser)["Outer.forward"] is not before["Outer.forward"]
+    # The text is another one: a comment tells it from the first.
+    back = Source("a.py", NETS + "# back\n")
+    assert analyser.analyze(back) == analyze(back)
+    assert records(analyser)["Net.forward"] is before["Net.forward"]
+    assert records(analyser)["Outer.forward"] is before["Outer.forward"]
+
+
+def test_a_unit_that_comes_back_with_another_body_has_what_did_not_execute_it() -> None:
+    text = NETS + "\n\nclass Other(nn.Module):\n    def forward(self, x):\n        return Net().part(x).sigmoid()\n"
+    analyser = Analyser()
+    analyser.analyze(Source("a.py", text))
+    before = records(analyser)
+    analyser.analyze(Source("a.py", text.replace("self.part(x)", "self.part.forward(x)")))
+    back = Source("a.py", text.replace("sigmoid() * 2", "sigmoid() * 3"))
+    assert analyser.analyze(back) == analyze(back)
+    assert records(analyser)["Other.forward"] is before["Other.forward"]
+    assert records(analyser)["Net.forward"] is not before["Net.forward"]
+
+
+def test_an_object_of_an_inherited_constructor_is_made_on_a_line_of_its_own_class() -> None:
+    text = "import torch\nfrom torch import nn\n\n\nclass Base(nn.Module):\n    def __init__(self):\n        super().__init__()\n        raise OSError\n\n\nclass Net(Base):\n    def forward(self, x):\n        return x.exp()\n"
+    moved = text.replace("class Net", "# down\nclass Net")
+    analyser = Analyser()
+    analyser.analyze(Source("a.py", text))
+    assert analyser.analyze(Source("a.py", moved)) == analyze(Source("a.py", moved))

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gradsight.interp.idle_edits import Grafted, graft
@@ -102,11 +102,12 @@ def reparse(
     old_units: list[Unit],
     window: Window | None,
     is_left_broken: Callable[[], bool] = lambda: False,
+    retired: Sequence[Unit] = (),
 ) -> Parsed:
     """Parse an edited text, keeping the units that the edit did not touch (as the same objects, moved).
 
     `window` is where the old text had to be repaired, if it had.  `is_left_broken`: asked where the text around the edit does
-    not parse, whether the old units shall stay as they are.
+    not parse, whether the old units shall stay as they are.  `retired`: units of texts before that may come back.
     """
     text, old_text = _with_line_feeds(text), _with_line_feeds(old_text)
     same, alike = _same_ends(text, old_text)
@@ -131,7 +132,7 @@ def reparse(
         return _reparse_broken(path, text, head, tail, shift, middle, gone)
     for unit in tail:
         unit.offset += shift
-    units, grafts = _same_units(_units_of(path, middle, tree), gone, [*head, *tail])
+    units, grafts = _same_units(_units_of(path, middle, tree), gone, [*head, *tail], retired)
     return Parsed([*head, *units, *tail], [], grafts=grafts)
 
 
@@ -337,18 +338,20 @@ def _end_of(text: str, line: int, known: int, place: int) -> int:
 
 
 def _same_units(
-    fresh: list[Unit], old_units: list[Unit], others: list[Unit]
+    fresh: list[Unit], old_units: list[Unit], others: list[Unit], retired: Sequence[Unit] = ()
 ) -> tuple[list[Unit], list[Grafted]]:
     """Fresh units, those of them replaced by old ones that have the same text, or do the same; `others` were not edited."""
-    units, left = _same_texts(fresh, old_units)
+    units, left = _same_texts(fresh, [*old_units, *retired])
+    left = [unit for unit in left if unit not in retired]
     new = [unit for unit in fresh if unit in units]
     if len(new) != 1 or len(left) != 1:
         return units, []
     around = [*others, *(unit for unit in units if unit is not new[0]), left[0]]
-    grafted = graft(left[0], new[0], lambda: frozenset().union(*map(names_bound, around)))
-    if grafted is None:
-        return units, []
-    return [left[0] if unit is new[0] else unit for unit in units], [grafted]
+    for known in [left[0], *(unit for unit in retired if unit not in units)]:
+        grafted = graft(known, new[0], lambda: frozenset().union(*map(names_bound, around)))
+        if grafted is not None:
+            return [known if unit is new[0] else unit for unit in units], [grafted]
+    return units, []
 
 
 def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> tuple[list[Unit], list[Unit]]:
