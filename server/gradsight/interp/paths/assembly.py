@@ -131,12 +131,15 @@ class Machine(PathState):
         """The path is over: look back at the whole of it."""
         self.entry.finish()
 
-    def dissolve(self) -> None:
-        """Nobody looks at the path any more: what holds each other lets go, so that nothing has to look for such rings."""
+    def end_generators(self) -> None:
+        """One that is left before its end comes to an end when nobody has it any more, and needs the others for it."""
         for generator in list(self.generators):
-            # One that is left before its end comes to an end when nobody has it any more, and needs the others for it.
             with suppress(Exception):
                 generator.close()
+
+    def dissolve(self) -> None:
+        """Nobody looks at the path any more: what holds each other lets go, so that nothing has to look for such rings."""
+        self.end_generators()
         for module in self.modules_made:
             # Its layers were made in the frame of its `__init__`, which holds it.
             module.attributes.clear()

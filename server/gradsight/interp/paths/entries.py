@@ -53,6 +53,7 @@ from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, make_receiver
+from gradsight.interp.paths.shared_starts import SharedStart
 from gradsight.interp.paths.second_try import SecondTry, trained_in
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.interp.paths.unused_defaults import Giving
@@ -283,6 +284,7 @@ class Explorer:
         budget: int,
         most_paths: int,
         context: str = "script",
+        start: SharedStart | None = None,
     ) -> None:
         """Run one entry along its paths."""
         record.context, record.given, given = context, budget, budget
@@ -297,14 +299,15 @@ class Explorer:
             leaves_out = ways.paths == 1 and has_optional
             if leaves_out:
                 has_optional = False
-            machine = Machine(self.program, module, [] if leaves_out else plan.choices, budget)
+            way = PathPlan([]) if leaves_out else plan
+            known = start.begin(way, budget, given // MAKING_SHARE) if start is not None else None
+            machine = known or Machine(self.program, module, way.choices, budget)
             machine.context = context
             machine.leaves_out_optional = leaves_out
-            machine.passes_by = plan.passes_by and not leaves_out
-            machine.wishes = {} if leaves_out else plan.wishes
+            machine.passes_by, machine.wishes = way.passes_by, way.wishes
             machine.making_budget = given // MAKING_SHARE
             machine.language.bounds_models = second.is_on
-            if context != "script":
+            if context != "script" and known is None:
                 machine.isolated = True
                 machine.entry.adopt(self.memory.modules)
                 self.over.append(machine)
@@ -333,11 +336,13 @@ class Explorer:
             record.entered |= machine.entered
             record.asked |= machine.asked
             if ways.paths == 1:
-                record.gaps = machine.gaps
+                record.gaps = dict(machine.gaps)
                 note_spent_budget(record, machine)
             together.add(machine.listener, machine.arms, not machine.passes_by)
             if ways.paths == 1 and second.is_wanted(machine):
                 budget, ways.paths = given, 0
+                if start is not None:
+                    start.kept.clear()
                 continue
             if leaves_out:
                 continue
@@ -467,15 +472,17 @@ class Explorer:
         previous: dict[tuple[Unit, str], Record],
         context: str,
     ) -> None:
+        start = SharedStart([self.namespace, *self.names_of_classes])
+
         def body(machine: Machine) -> None:
-            self.call_method_alone(machine, cls, method, context)
+            self.call_method_alone(machine, cls, method, context, start)
 
         budget = self.budget_for(method.defined().node)
         init, _ = cls.find("__init__")
         if isinstance(init, Function) and method.defined().name != "__init__":
             budget = min(steady(self.shared), budget + MAKING * self.budget_for(init.defined().node))
         self.trains = context == "function" and TRAIN in self.calls.reasons_for(method.defined().node)
-        self.run_entry(key, previous, body, budget, context)
+        self.run_entry(key, previous, body, budget, context, start=start)
 
     def drive(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
         """Start a class of a library as the library does, unless all that the library calls was executed."""
@@ -503,6 +510,7 @@ class Explorer:
         budget: int,
         context: str,
         most_paths: int = 4,
+        start: SharedStart | None = None,
     ) -> None:
         """Execute one entry, or take what is remembered of it."""
         known = previous.get(key)
@@ -511,7 +519,7 @@ class Explorer:
         else:
             record = Record()
             self.running = key
-            self.explore(record, body, budget, most_paths, context)
+            self.explore(record, body, budget, most_paths, context, start)
             record.asked |= names_bound(key[0])
             record.units = rests_on(record.asked, self.binders, self.memory.unit_asked)
         self.memory.records[key] = record
@@ -522,17 +530,22 @@ class Explorer:
     def rests_unchanged(self, record: Record) -> bool:
         return record.units == rests_on(record.asked, self.binders, self.memory.unit_asked)
 
-    def call_method_alone(self, machine: Machine, cls: ClassValue, method: Function, context: str) -> None:
-        assert cls.unit is not None
-        assert cls.node is not None
-        machine.frame = self.outer_frame(machine, cls.unit)
-        if method.defined().name == "__init__":
-            machine.making_budget = machine.budget
-        given = self.giving.unknown_parts(cls)
-        receiver = make_receiver(machine, cls, given | given_to_constructor(machine, machine.frame, cls))
-        if method.defined().name == "__init__":
-            return
-        forget_state(receiver)
+    def call_method_alone(
+        self, machine: Machine, cls: ClassValue, method: Function, context: str, start: SharedStart
+    ) -> None:
+        receiver = start.receiver
+        if receiver is None:
+            assert cls.unit is not None
+            assert cls.node is not None
+            machine.frame = self.outer_frame(machine, cls.unit)
+            if method.defined().name == "__init__":
+                machine.making_budget = machine.budget
+            given = self.giving.unknown_parts(cls)
+            receiver = make_receiver(machine, cls, given | given_to_constructor(machine, machine.frame, cls))
+            if method.defined().name == "__init__":
+                return
+            forget_state(receiver)
+            start.keep(machine, receiver)
         self.call_alone(
             machine,
             method,
