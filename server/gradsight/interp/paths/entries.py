@@ -23,7 +23,7 @@ from gradsight.interp.memory import (
     steady,
 )
 from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
-from gradsight.interp.paths.arguments import given_to_constructor, rest_of_arguments, unknown_argument
+from gradsight.interp.paths.arguments import arguments_for, given_to_constructor
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.assumed_backward import differentiate, still_read
 from gradsight.interp.paths.call_graph import (
@@ -53,8 +53,8 @@ from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, make_receiver
-from gradsight.interp.paths.shared_starts import SharedStart
 from gradsight.interp.paths.second_try import SecondTry, trained_in
+from gradsight.interp.paths.shared_starts import SharedStart
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.interp.paths.unused_defaults import Giving
 from gradsight.interp.visible_text import names_bound
@@ -294,13 +294,14 @@ class Explorer:
         detours, has_optional = 0, False
         """Whether arguments may be left out: the second path is the one without them."""
         module = PythonModule("__main__", self.path)
+        start = start or SharedStart([])
         second = SecondTry(self.trains or context in ("script", "driver"))
         while budget > 0 and plan is not None:
             leaves_out = ways.paths == 1 and has_optional
             if leaves_out:
                 has_optional = False
             way = PathPlan([]) if leaves_out else plan
-            known = start.begin(way, budget, given // MAKING_SHARE) if start is not None else None
+            known = start.begin(way, budget, given // MAKING_SHARE)
             machine = known or Machine(self.program, module, way.choices, budget)
             machine.context = context
             machine.leaves_out_optional = leaves_out
@@ -341,8 +342,7 @@ class Explorer:
             together.add(machine.listener, machine.arms, not machine.passes_by)
             if ways.paths == 1 and second.is_wanted(machine):
                 budget, ways.paths = given, 0
-                if start is not None:
-                    start.kept.clear()
+                start.kept.clear()
                 continue
             if leaves_out:
                 continue
@@ -558,28 +558,9 @@ class Explorer:
         machine.frame = self.outer_frame(machine, defined.unit)
         machine.assuming = context in ("forward", "loss")
         machine.has_receiver = bool(given)
-        signature = defined.node.args
-        parameters = [*signature.posonlyargs, *signature.args]
-        args = list(given)
-        first_default = len(parameters) - len(defined.defaults)
-        for index, parameter in enumerate(parameters[len(given) :], start=len(given)):
-            if index >= first_default and defined.defaults[index - first_default] is None:
-                machine.has_optional_arguments = True
-                if machine.leaves_out_optional:
-                    args.append(None)
-                    continue
-            args.append(
-                unknown_argument(
-                    machine,
-                    self.outer_frame(machine, defined.unit),
-                    defined,
-                    parameter,
-                    defined.defaults[index - first_default] if index >= first_default else None,
-                    context,
-                )
-            )
-        rest, named = rest_of_arguments(machine, self.outer_frame(machine, defined.unit), defined, context)
-        args += rest
+        args, named = arguments_for(
+            machine, lambda: self.outer_frame(machine, defined.unit), defined, given, context
+        )
         # What happened to the object before is of an earlier moment than the first thing that the call does.
         machine.tick = started = machine.tick + 1
         machine.language.watched = defined.node

@@ -8,7 +8,7 @@ modules and the names of the file, and what is defined at their top level.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from operator import attrgetter
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
@@ -48,6 +48,7 @@ class Unsavable(Exception):
 
 ATOMS: set[type] = {type(None), bool, int, float, str}
 """Kinds of which nothing is kept, as far as they were met; to look no further at them is most of the work."""
+CONTAINERS = frozenset({dict, list, set})
 Form = Callable[["PathSnapshot", Any], None]
 FORMS: dict[type, Form] = {}
 
@@ -57,6 +58,8 @@ class PathSnapshot:
 
     def __init__(self, root: object, shared: list[object]) -> None:
         self.containers: list[tuple[Any, Any]] = []
+        self.empty: list[Any] = []
+        """Containers that held nothing: most of them, when a path has hardly begun."""
         self.objects: list[tuple[Any, tuple[str, ...], tuple[Any, ...]]] = []
         self.cells: list[tuple[CellType, Any]] = []
         self.shared = shared
@@ -76,13 +79,14 @@ class PathSnapshot:
 
     def restore(self) -> None:
         """Put everything back."""
+        for container in self.empty:
+            container.clear()
         for container, held in self.containers:
             if type(container) is list:
                 container[:] = held
             else:
                 container.clear()
-                if held:
-                    container.update(held)
+                container.update(held)
         for one, names, values in self.objects:
             for name, value in zip(names, values):
                 setattr(one, name, value)
@@ -120,27 +124,38 @@ def refuse(snapshot: PathSnapshot, one: Any) -> None:
     raise Unsavable(type(one).__name__)
 
 
+def look_into(snapshot: PathSnapshot, parts: Iterable[Any]) -> None:
+    """What is held is kept as well."""
+    todo, empty = snapshot.todo, snapshot.empty
+    for part in parts:
+        kind = type(part)
+        if kind in ATOMS:
+            continue
+        if kind in CONTAINERS and not part:
+            empty.append(part)
+        else:
+            todo.append(part)
+
+
 def keep_dict(snapshot: PathSnapshot, one: dict[Any, Any]) -> None:
     snapshot.containers.append((one, one.copy()))
-    if one:
-        snapshot.todo += [held for held in one.values() if type(held) not in ATOMS]
-        snapshot.todo += [held for held in one if type(held) not in ATOMS]
+    look_into(snapshot, one.values())
+    look_into(snapshot, one)
 
 
 def keep_list(snapshot: PathSnapshot, one: Any) -> None:
     snapshot.containers.append((one, one.copy()))
-    if one:
-        snapshot.todo += [held for held in one if type(held) not in ATOMS]
+    look_into(snapshot, one)
 
 
 def keep_items(snapshot: PathSnapshot, one: Any) -> None:
-    snapshot.todo += [held for held in one if type(held) not in ATOMS]
+    look_into(snapshot, one)
 
 
 def keep_fields(snapshot: PathSnapshot, one: Any) -> None:
     held = one.__dict__
     snapshot.containers.append((held, held.copy()))
-    snapshot.todo += [value for value in held.values() if type(value) not in ATOMS]
+    look_into(snapshot, held.values())
 
 
 def keep_closure(snapshot: PathSnapshot, one: FunctionType) -> None:
@@ -168,7 +183,7 @@ def keeping_slots(kind: type, slots: tuple[str, ...]) -> Form:
             raise Unsavable(kind.__name__) from None
         if is_kept:
             snapshot.objects.append((one, slots, values))
-        snapshot.todo += [held for held in values if type(held) not in ATOMS]
+        look_into(snapshot, values)
 
     def keep_function(snapshot: PathSnapshot, one: Function) -> None:
         if one.scope.outer is not None and type(one.scope.names) is dict:

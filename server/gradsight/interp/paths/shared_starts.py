@@ -20,7 +20,9 @@ WORTH_KEEPING = 200
 class KeptStart:
     """A path at the moment when its object was there, and on which way it came so far."""
 
-    def __init__(self, machine: Machine, receiver: Instance, plan: PathPlan, given: int, shared: list[object]) -> None:
+    def __init__(
+        self, machine: Machine, receiver: Instance, plan: PathPlan, given: int, shared: list[object]
+    ) -> None:
         self.machine = machine
         self.receiver = receiver
         self.spent = given - machine.budget
@@ -29,6 +31,7 @@ class KeptStart:
         self.choices = [decision.choice for decision in machine.decisions]
         self.met = [decision.node for decision in machine.decisions]
         self.changes = machine.entry.changes_of_shared()
+        self.made = len(machine.activations), len(machine.modules_made)
         self.snapshot = PathSnapshot(machine, shared)
 
     def is_on_the_way(self, plan: PathPlan) -> bool:
@@ -39,12 +42,19 @@ class KeptStart:
         if known == len(self.choices):
             return True
         rest = self.met[known:]
-        if self.scripted > known or not plan.wishes.keys().isdisjoint(rest) or not self.wishes.keys().isdisjoint(rest):
+        if (
+            self.scripted > known
+            or not plan.wishes.keys().isdisjoint(rest)
+            or not self.wishes.keys().isdisjoint(rest)
+        ):
             return False
-        return self.passes_by is plan.passes_by or not any(isinstance(node, (ast.If, ast.IfExp)) for node in rest)
+        return self.passes_by is plan.passes_by or not any(
+            isinstance(node, (ast.If, ast.IfExp)) for node in rest
+        )
 
     def go_back(self) -> None:
         self.machine.end_generators()
+        self.machine.let_go(*self.made)
         self.snapshot.restore()
         self.machine.entry.undo_changes_of_shared(self.changes)
 
@@ -74,7 +84,12 @@ class SharedStart:
 
     def keep(self, machine: Machine, receiver: Instance) -> None:
         """The object was made: later paths may begin here."""
-        if self.is_poor or self.given - machine.budget < WORTH_KEEPING or machine.is_watched or machine.generators:
+        if (
+            self.is_poor
+            or self.given - machine.budget < WORTH_KEEPING
+            or machine.is_watched
+            or machine.generators
+        ):
             return
         try:
             self.kept.append(KeptStart(machine, receiver, self.plan, self.given, self.shared))
