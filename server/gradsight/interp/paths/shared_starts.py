@@ -67,29 +67,28 @@ class SharedStart:
         self.shared = shared
         self.receiver: Instance | None = None
         """The object of the path that begins, if it was made before."""
-        self.plan, self.given, self.is_poor = PathPlan([]), 0, False
+        self.plan, self.given, self.has_all = PathPlan([]), 0, False
 
     def begin(self, plan: PathPlan, budget: int, making: int) -> Machine | None:
-        """The machine of a path that begins with its object made; None if it has to be made."""
+        """The machine of a path that begins with its object made; None if it has to be made.
+
+        With less left than `making`, what an object may cost, another one would be made than before: one with less in it.
+        """
         self.plan, self.given, self.receiver = plan, budget, None
-        self.is_poor = budget < making
-        for kept in self.kept:
+        self.has_all = budget >= making
+        for kept in self.kept if self.has_all else ():
             if kept.is_on_the_way(plan):
                 kept.go_back()
                 self.receiver = kept.receiver
-                kept.machine.budget = budget - (min(kept.spent, budget // 2) if self.is_poor else kept.spent)
+                kept.machine.budget = budget - kept.spent
                 kept.machine.script = plan.choices
                 return kept.machine
         return None
 
     def keep(self, machine: Machine, receiver: Instance) -> None:
         """The object was made: later paths may begin here."""
-        if (
-            self.is_poor
-            or self.given - machine.budget < WORTH_KEEPING
-            or machine.is_watched
-            or machine.generators
-        ):
+        spent = self.given - machine.budget
+        if not self.has_all or spent < WORTH_KEEPING or machine.is_watched or machine.generators:
             return
         try:
             self.kept.append(KeptStart(machine, receiver, self.plan, self.given, self.shared))
