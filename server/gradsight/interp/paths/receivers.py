@@ -9,7 +9,7 @@ from gradsight.interp.path_state import PathEnded, RaisedError
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import called_on_self, deeds_of, role_of
 from gradsight.interp.syntax import remembered, remembered_of
-from gradsight.interp.syntax_parts import parts_of
+from gradsight.interp.syntax_parts import assigned, parts_of
 from gradsight.model.unfinished import leave_unfinished
 from gradsight.model.values import (
     ClassValue,
@@ -168,10 +168,10 @@ def filled_outside_init(cls: ClassValue) -> set[str]:
 def _attributes_filled(function: ast.AST) -> frozenset[str]:
     return frozenset(
         target.attr
-        for one in parts_of(function, ast.Assign)
-        if not isinstance(one.value, ast.Constant)
-        for target in one.targets
-        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+        for target, value in assigned(function)
+        if not isinstance(value, ast.Constant)
+        and isinstance(target, ast.Attribute)
+        and isinstance(target.value, ast.Name)
     )
 
 
