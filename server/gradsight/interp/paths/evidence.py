@@ -14,7 +14,12 @@ from typing import Any
 
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import PathState
-from gradsight.interp.paths.held_names import is_applied_by_helper, key_outside, own_modules
+from gradsight.interp.paths.held_names import (
+    is_applied_by_class,
+    is_applied_by_helper,
+    key_outside,
+    own_modules,
+)
 from gradsight.interp.paths.placeholders import is_placeholder
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -592,12 +597,6 @@ class EvidenceAutograd(UnknownGraphsAutograd):
             tensor.node, tensor.requires_grad = None, False
             return Array(None, tensor.cuts)
         return super().tensor_method(tensor, name, args, kwargs, node)
-
-
-def is_applied_by_class(cls: ClassValue, name: str) -> bool:
-    """Whether the methods of a class apply an attribute of it: `self.encoder(x)`."""
-    texts = [one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None]
-    return any(f"self.{name}" in deeds_of(one).called for one in texts)
 
 
 def is_value_used(call: ast.AST, frame: Frame) -> bool:
