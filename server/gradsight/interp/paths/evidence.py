@@ -20,7 +20,7 @@ from gradsight.interp.paths.held_names import (
     key_outside,
     own_modules,
 )
-from gradsight.interp.paths.placeholders import is_placeholder
+from gradsight.interp.paths.placeholders import is_placeholder, is_value_used
 from gradsight.interp.paths.roles import (
     MODULE,
     OF_LEAVES,
@@ -47,12 +47,10 @@ from gradsight.interp.paths.unknown_graphs import (
     UnknownGraphsObjects,
     indexes_tensor,
 )
-from gradsight.interp.syntax import statement_around
 from gradsight.model.events import PARAMETERS_OF
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.passed_cuts import cuts_of
-from gradsight.model.sites import Frame
 from gradsight.model.tensors import Maybe, Saved, Tensor, leaves_of
 from gradsight.model.trace import ModuleWrapped, StandInApplied
 from gradsight.model.values import (
@@ -597,9 +595,3 @@ class EvidenceAutograd(UnknownGraphsAutograd):
             tensor.node, tensor.requires_grad = None, False
             return Array(None, tensor.cuts)
         return super().tensor_method(tensor, name, args, kwargs, node)
-
-
-def is_value_used(call: ast.AST, frame: Frame) -> bool:
-    """Whether a call is more than a statement of its own."""
-    statement = statement_around(call, frame)
-    return not (isinstance(statement, ast.Expr) and statement.value is call)
