@@ -23,7 +23,7 @@ from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor, leaves_of
-from gradsight.model.trace import Stepped, Stepping
+from gradsight.model.trace import AttributeSet, Stepped, Stepping
 from gradsight.model.values import ClassValue, Instance, Layer
 
 BLOCKS = frozenset({"nn.ModuleList", "nn.ModuleDict", "nn.Sequential"})
@@ -41,6 +41,8 @@ class TrainingProtocol:
         self.replaced = replaced
         self.last_stepping: tuple[Optimizer, Site, int] | None = None
         self.switches: list[Action] = []
+        self.set_by_hand = -1
+        """When a mode was last put back by an assignment to `training`."""
         self.read = 0
         self.last_read: Action | None = None
 
@@ -361,6 +363,10 @@ class TrainingProtocol:
                 steps = [Step("needed", site, "this step calls the closure several times")]
                 self.claims.add("gradients-never-cleared", run.site, steps, in_closure=True)
 
+    def on_attribute_set(self, fact: AttributeSet) -> None:
+        if fact.name == "training" and fact.value is not False:
+            self.set_by_hand = self.path.tick
+
     def mode_switches(self) -> list[Action]:
         """The calls of `train` and `eval` so far; each action of the path is read once."""
         log = self.path.log
@@ -380,7 +386,7 @@ class TrainingProtocol:
             owned = {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")} & parameters
             if not owned:
                 continue
-            if action.verb == "train":
+            if action.verb == "train" or self.set_by_hand >= action.tick:
                 return
             stepped = [a.tick for a in self.path.log if a.verb == "step" and a.subject is optimizer]
             whole = self.last_switch(switches, owned) if owned != parameters else None

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any
 
+from gradsight.interp.idle_edits import is_given_in_vain
 from gradsight.interp.libraries.copying import Copying
 from gradsight.interp.option_defaults import note_option, usual_name
 from gradsight.interp.path_constraints import RESIZES
@@ -98,7 +99,10 @@ class Library(Copying):
         found = self.objects.builtin_name(name)
         if found is not MISSING:
             return found
-        return self.path.gap(f"name {name} is not defined here", node)
+        reason, function = f"name {name} is not defined here", self.path.frame.function
+        if function is not None and is_given_in_vain(node, self.path.node, function.node):
+            return Unknown(reason)
+        return self.path.gap(reason, node)
 
     def external_attribute(self, owner: External, name: str) -> Value:
         path = f"{owner.path}.{name}"

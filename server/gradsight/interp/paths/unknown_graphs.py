@@ -221,7 +221,8 @@ class UnknownGraphs(Importing):
             if isinstance(value, Tensor) or (isinstance(value, Unknown) and value.plain)
         ]
         return bool(tensors) and all(
-            isinstance(value, (Tensor, Number, int, float, str))
+            value is None
+            or isinstance(value, (Tensor, Number, int, float, str))
             or (isinstance(value, Unknown) and value.plain)
             for value in values
         )

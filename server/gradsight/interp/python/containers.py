@@ -11,7 +11,7 @@ from gradsight.interp.option_defaults import usual_name
 from gradsight.interp.python.iteration import Iteration
 from gradsight.interp.python.set_algebra import OPERATION, combined
 from gradsight.model.tensors import IGNORANT, Node, Tensor
-from gradsight.model.trace import ContainerMade, ItemRead, Iterated, Stored
+from gradsight.model.trace import Collected, ContainerMade, ItemRead, Iterated, Stored
 from gradsight.model.unlisted import owners_of_rest
 from gradsight.model.values import (
     MISSING,
@@ -259,6 +259,8 @@ class Containers(Iteration):
         for tensor in tensors_in(value, 3):
             self.stored(tensor, receiver, node)
         receiver.items.append(value)
+        if isinstance(value, (Instance, Layer, Seq)):
+            self.path.tell(Collected(value, receiver, self.path.site(node)))
         if self.path.frame.loops:
             self.loops.note_growth(receiver)
         if receiver.maxlen is not None and len(receiver.items) > receiver.maxlen:
@@ -278,7 +280,7 @@ class Containers(Iteration):
             stores = tensor.storage.stores = []
         stores.append((id(container), tensor.storage.epoch, site))
         self.path.kept_alive.append(container)
-        self.path.tell(Stored(tensor, site))
+        self.path.tell(Stored(tensor, site, container))
 
     def dict_from_keys(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """`dict.fromkeys(names, value)`: one value under all keys."""
