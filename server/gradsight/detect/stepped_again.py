@@ -33,19 +33,21 @@ class SteppedAgain:
     def finish(self) -> None:
         if self.path.gradients_unknown:
             return
+        runs = [one for one in self.path.log if one.verb == "backward"]
+        ticks = [one.tick for one in runs]
         for optimizer in self.path.optimizers:
             if optimizer.escaped or optimizer.is_guessed():
                 continue
             steps = [one for one in self.path.log if one.verb == "step" and one.subject is optimizer]
             for first, second in pairwise(steps):
                 if first.site.key != second.site.key and are_in_one_round(first, second):
-                    if self.compare(optimizer, first, second):
+                    if self.compare(optimizer, first, second, runs, ticks):
                         break
 
-    def compare(self, optimizer: Optimizer, first: Action, second: Action) -> bool:
+    def compare(
+        self, optimizer: Optimizer, first: Action, second: Action, runs: list[Action], ticks: list[int]
+    ) -> bool:
         """Whether something that both losses train was cleared before the first of them, and not between the two steps."""
-        runs = [one for one in self.path.log if one.verb == "backward"]
-        ticks = [one.tick for one in runs]
         after = runs[bisect_right(ticks, first.tick) : bisect_left(ticks, second.tick)]
         if not after:
             return False
@@ -53,7 +55,8 @@ class SteppedAgain:
             clears = self.ledger.all_clears.get(parameter, [])
             before = bisect_left(clears, first.tick)
             since = clears[before - 1] if before else -1
-            applied = any(parameter in one.leaves and since < one.tick < first.tick for one in runs)
+            earlier = runs[bisect_right(ticks, since) : bisect_left(ticks, first.tick)]
+            applied = any(parameter in one.leaves for one in earlier)
             added = next((one for one in after if parameter in one.leaves), None)
             if not clears or not applied or added is None or (parameter.attributes or {}).get("<stand in>"):
                 # What stands for an unknown module may stand for other parameters in each of the losses.

@@ -191,6 +191,8 @@ class TrainingProtocol:
             before = backwards[earlier - 1 : earlier] if earlier else []
             if not runs or not before or not first.loops:
                 continue
+            if is_cleared(self.path, self.ledger, optimizer, parameters, before[-1].tick, second.tick):
+                continue
             end = min(until, self.end_of_loop(first, second))
             if is_cleared(self.path, self.ledger, optimizer, parameters, before[-1].tick, end):
                 continue

@@ -142,7 +142,7 @@ def judge(event: Event) -> Finding | None:
             f"no `zero_grad()`: each call of `{event.names['method']}` adds to the gradients of earlier calls"
         )
     if event.kind == "gradients-stepped-again":
-        message = "no `zero_grad()` since the last `step()`: the next one applies its gradients again"
+        message = "no `zero_grad()` since the last `step()`: its gradients are applied again"
     if event.names.get("in_closure"):
         message = "no `zero_grad()` in the closure: one `step()` adds up the gradients of all its calls"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
