@@ -46,6 +46,7 @@ class Stored(NamedTuple):
 
     tensor: Tensor
     site: Site
+    container: Any = None
 
 
 class Collected(NamedTuple):

@@ -26,13 +26,14 @@ class Viewed(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """A torch function or a layer gave a result."""
+    """A torch function or a layer gave a result; `options` are those of the layer."""
 
     name: str
     first: Any
     arguments: list[Any]
     result: Any
     node: ast.AST
+    options: Given[str, Any] | None = None
 
 
 class Combined(NamedTuple):
