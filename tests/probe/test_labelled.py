@@ -85,6 +85,7 @@ def test_a_safe_program_comes_out_clean(standby: Standby, path: Path, label: dic
 UNSEEN = {
     # Only the author knows that this value was to be a constant, or that one was to carry a gradient.
     "advantage_keeps_critic_graph",
+    "detached_hidden_in_residual",
     "divisor_norm_float",
     "queue_value_bootstrap",
     "self_distillation_both_sides",
@@ -92,13 +93,15 @@ UNSEEN = {
     "translation_memory_cache",
     # One tensor under two names, and both are read where no function of torch sees it.
     "byol_target_shares_weights",
+    "continual_replay_alias",
     "federated_average_in_place",
     "logged_part_swallows_total",
     # A question (`if x.grad is not None`) is no use.
     "integrated_gradients_alpha",
     # The mask is applied once, and momentum moves the weights as it should.
     "pruned_weights_return",
-    # Told on a neighbouring line: where the code is detached.
+    # Told on a neighbouring line: where the copy is written back, where the code is detached.
+    "trust_region_old_logits",
     "vq_vae_missing_ste",
 }
 

@@ -144,6 +144,9 @@ class Blame:
         maker = match.group(1) if match else ""
         origin = f" of `{_snake(maker)}`" if maker else ""
         message = f"`{text_of(scene.place)}` writes to one of several views{origin}, which torch refuses"
+        if "its base or another view of its base has been modified" in scene.message:
+            # What raises is a read: the write was elsewhere, into the memory that the views show.
+            message = f"`{text_of(scene.place)}` needs one of several views{origin} whose memory was written in place"
         made = self._latest_operation(_snake(maker), scene.stack) if maker else None
         steps = step_at("made", "the views are made here", made.stack) if made is not None else ()
         return self.at_error("shared-view-written", message, scene, steps)

@@ -257,7 +257,7 @@ def _message(event: Event) -> str:
     if how == "list" and any(step.role == "written" for step in event.steps):
         return "every entry is the same tensor, which a later write changes: store a clone"
     if how == "list":
-        return f"every stored entry is {name} itself, so this write changes all of them: store a clone"
+        return f"every stored entry is {name} itself, so this write changes all: store a clone"
     if how == "name":
         return f"{alias} and {name} are one tensor: this write changes both, and {name} is read later"
     if how == "argument":
@@ -270,7 +270,7 @@ def _message(event: Event) -> str:
         return f"this changes {alias or 'the stored data'} each time an item is fetched: clone the item first"
     if how == "rows":
         instead = event.names.get("instead") or "index_add"
-        return f"one row of {name} can get several values, and only one stays: use `{instead}`"
+        return f"one row of {name} can get several values, of which one stays: use `{instead}`"
     if how == "parts":
         return f"{name} was overwritten before this line reads it: compute both parts first, then assign"
     if how == "source":

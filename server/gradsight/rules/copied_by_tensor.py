@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     if not (event.names.get("cut") == "copy" and not event.names.get("hidden")):
         return None
-    message = f"`torch.tensor` copies {named(event, 'source', 'its values')} out of the graph: use the tensor or `torch.stack`"
+    message = f"`torch.tensor` copies {named(event, 'source', 'values')} out of the graph: use the tensor or `torch.stack`"
     return make_finding(
         event, RULE.code, RULE.name, message, "error" if event.kind == "backward-without-graph" else "warning"
     )

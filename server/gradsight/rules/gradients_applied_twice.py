@@ -109,7 +109,7 @@ from gradsight.model.rule import Rule, make_finding, quoted
 MESSAGES = {
     "closure": "this closure computes no new gradients: call `zero_grad()`, forward and `backward()` in it",
     "shared": "two optimizers hold {parameter}, so its gradient is applied twice: give it to one of them",
-    "memory": "{parameter} only shares the memory of another parameter: assign the parameter itself",
+    "memory": "{parameter} shares the memory of another parameter: assign the parameter itself",
     "again": "this step applies the same gradients again: call `step()` once for each `backward()`",
 }
 
