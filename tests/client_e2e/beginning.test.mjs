@@ -30,7 +30,14 @@ describe("the walkthrough", () => {
     return false;
   }
 
-  /** Unfold a step until its drawing is there: a page of VS Code may ask for it before it can be had, and does not ask again. */
+  async function openWalkthrough() {
+    const { window } = seen;
+    await window.command("View: Close All Editors");
+    await window.command("Welcome: Open Walkthrough...", "First steps with GradSight");
+    await until(async () => (await window.page.locator(".getting-started-step").count()) === 4, "four steps");
+  }
+
+  /** Unfold a step until its drawing is there: a page that VS Code could not load stays empty until the walkthrough is opened anew. */
   async function unfold(step, description) {
     const steps = seen.window.page.locator(".getting-started-step");
     await until(async () => {
@@ -40,6 +47,7 @@ describe("the walkthrough", () => {
         if (await isDrawn(description)) return true;
         await seen.window.page.waitForTimeout(250);
       }
+      await openWalkthrough();
       return false;
     }, `a drawing: ${description}`);
   }
@@ -47,10 +55,7 @@ describe("the walkthrough", () => {
   test("opens a sample with faults in it", async () => {
     const { window } = seen;
     await window.squiggles("error");
-    await window.command("View: Close All Editors");
-    await window.command("Welcome: Open Walkthrough...", "First steps with GradSight");
-    const steps = window.page.locator(".getting-started-step");
-    await until(async () => (await steps.count()) === 4, "four steps");
+    await openWalkthrough();
     // VS Code shows what stands beside the steps where there is room for it.
     const usual = await window.resize({ width: 1600, height: 900 });
     for (const [step, description] of [

@@ -44,8 +44,20 @@ def test_a_name_alone_breaks_a_tie() -> None:
     check(PROGRAM.format(parameter="diffusion_model", out="out"))
 
 
-def test_one_attribute_and_another_name_tell_nothing() -> None:
-    check(PROGRAM.format(parameter="given", out="out.detach()"))
+ANOTHER = """
+        class Classifier(nn.Module):
+            def forward(self, x):
+                return x.mean()
+"""
+
+
+def test_one_attribute_and_another_name_tell_nothing_where_there_are_two_models() -> None:
+    check(PROGRAM.format(parameter="given", out="out.detach()") + ANOTHER)
+
+
+def test_one_attribute_tells_of_the_only_model() -> None:
+    check(PROGRAM.format(parameter="given", out="out.detach()  # GS203\n                    "))
+    check(PROGRAM.format(parameter="given", out="out"))
 
 
 def test_what_methods_ask_of_the_attribute_counts() -> None:

@@ -352,3 +352,39 @@ def train(net_g, net_d, loader):
 def test_a_loss_that_is_never_differentiated_is_the_cause_and_no_cut_before_it() -> None:
     check(FORGOTTEN.format(backward="pass", said="  # GS503"))
     check(FORGOTTEN.format(backward="loss.backward()", said=""))
+
+
+KEPT_TOGETHER = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+        self.head = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.head(self.body(x))
+class Runner:
+    def __init__(self, model, loader):
+        {keep}
+        self.opt = torch.optim.Adam({trained}.parameters())
+    def epoch(self):
+        for x, y in self.loader:
+            loss = F.mse_loss(self.model(x), y)
+            self.opt.zero_grad()
+            loss.backward()
+            self.opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        "self.model = model; self.loader = loader",
+        "self.model, self.loader = model, loader",
+        "(self.model, self.loader), self.size = (model, loader), 3",
+    ],
+)
+def test_what_is_kept_together_with_something_else_is_of_the_same_class(keep: str) -> None:
+    text = KEPT_TOGETHER.replace("self.opt =", "self.opt = ").format(keep=keep, trained="model")
+    check(text)
+    half = KEPT_TOGETHER.format(keep=keep, trained="model.body")
+    check(half.replace(".body.parameters())", ".body.parameters())  # GS512"))

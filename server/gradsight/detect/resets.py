@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import pairs, syntax_parts
 from gradsight.model.sites import Site
 from gradsight.model.values import ClassValue, Function
 
@@ -71,15 +71,6 @@ def lets_go(node: ast.AST, place: ast.expr, but: ast.AST) -> bool:
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return node.func.attr in EMPTYING and is_same(node.func.value, place)
     return False
-
-
-def pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    """Targets with their values; those of an unpacked call all have the call."""
-    if not isinstance(target, (ast.Tuple, ast.List)):
-        return [(target, value)]
-    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
-        return [pair for part, inner in zip(target.elts, value.elts) for pair in pairs(part, inner)]
-    return [(part, value) for part in target.elts]
 
 
 def is_fresh(value: ast.expr, place: ast.expr) -> bool:

@@ -102,6 +102,25 @@ def fields_with_nodes(kind: type[ast.AST]) -> tuple[str, ...]:
     return tuple(name for name in kind._fields if name not in plain)
 
 
+def assigned(text: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """Every target of the assignments in a text, with its value: of `self.net, self.size = net, 3` two."""
+    return [
+        pair
+        for node in parts_of(text, ast.Assign)
+        for target in node.targets
+        for pair in pairs(target, node.value)
+    ]
+
+
+def pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """Targets with their values; those of an unpacked call all have the call."""
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return [(target, value)]
+    if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
+        return [pair for part, inner in zip(target.elts, value.elts) for pair in pairs(part, inner)]
+    return [(part, value) for part in target.elts]
+
+
 def expression_in(text: str, node: ast.AST) -> ast.expr | None:
     """The expression that a text is, all of it at the place of a node, which keeps it; None where it is none."""
     known: dict[str, ast.expr | None] = node.__dict__.setdefault("expressions in texts", {})

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from gradsight.interp.paths.roles import MODULE, deeds_of, key_of
 from gradsight.interp.python.loop_sampling import leaves_block
 from gradsight.interp.syntax import remembered
-from gradsight.interp.syntax_parts import ByClass, parts_of, sorted_parts
+from gradsight.interp.syntax_parts import ByClass, assigned, pairs, parts_of, sorted_parts
 from gradsight.model.name_hints import BY_NAME, suggests
 
 WRITE, CUT, TRAIN, REGISTER = "write", "cut", "train", "register"
@@ -144,15 +144,14 @@ def _summary_of(function: ast.AST) -> Summary:
                 reasons.add(WRITE)
     if not all(is_of_sequences(node) for node in parts.get(ast.AugAssign, ())):
         reasons.add(WRITE)
-    for node in parts.get(ast.Assign, ()):
-        for target in node.targets:
-            if isinstance(target, ast.Subscript):
-                if not is_text(target.slice):
-                    reasons.add(WRITE)
-            elif isinstance(target, ast.Attribute) and (
-                makes_several(node.value) or hides_leaf(node.value) or replaces_parameter(target, node.value)
-            ):
-                reasons.add(REGISTER)
+    for target, value in assigned(function):
+        if isinstance(target, ast.Subscript):
+            if not is_text(target.slice):
+                reasons.add(WRITE)
+        elif isinstance(target, ast.Attribute) and (
+            makes_several(value) or hides_leaf(value) or replaces_parameter(target, value)
+        ):
+            reasons.add(REGISTER)
     return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over), put, made)
 
 
@@ -177,9 +176,9 @@ def put_away(parts: ByClass) -> tuple[frozenset[str], frozenset[str], bool]:
     made = frozenset(
         target.id
         for node in parts.get(ast.Assign, ())
-        if is_made(node.value)
-        for target in node.targets
-        if isinstance(target, ast.Name)
+        for one in node.targets
+        for target, value in pairs(one, node.value)
+        if isinstance(target, ast.Name) and is_made(value)
     )
     names = frozenset(argument.id for argument in put if isinstance(argument, ast.Name))
     return names, made, any(is_made(argument) or makes_several(argument) for argument in put)

@@ -16,7 +16,7 @@ from gradsight.interp.memory import EVERY_CLASS
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import MODULE, deeds_of, is_settings_name, key_of, role_of, words_of
 from gradsight.interp.syntax import names_read, remembered, remembered_of, set_on_self
-from gradsight.interp.syntax_parts import parts_of
+from gradsight.interp.syntax_parts import assigned, parts_of
 from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, Function, Pending, Value
@@ -27,7 +27,7 @@ OF_EVERY_MODULE = frozenset(
     "register_buffer register_parameter add_module share_memory compile __call__ __class__ __dict__".split()
 )
 TELLING = 2
-"""So many own attributes tell a class; one is enough where the argument is called like it."""
+"""So many own attributes tell a class; one is enough where the argument is called like it, or applied as the file's only model is."""
 
 
 def class_asked_for(machine: Machine, outer: Frame, function: Function, name: str) -> ClassValue | None:
@@ -96,7 +96,9 @@ def class_of(machine: Machine, outer: Frame, unknown: Asked) -> ClassValue | Non
         # What is called after a class may be of a class that derives from it.
         return None
     machine.asked.add(known_as)
-    return found if len(asked) >= TELLING or found in alike else None
+    if len(asked) >= TELLING or found in alike:
+        return found
+    return found if is_module and class_called(machine, outer, unknown) is found else None
 
 
 def classes_in(machine: Machine, names: dict[str, Value]) -> Iterator[tuple[str, ClassValue]]:
@@ -142,10 +144,8 @@ def attributes_that_keep(name: str, init: ast.AST) -> list[str]:
     """`self.model` for `self.model = model`."""
     return [
         key_of(target)
-        for part in parts_of(init, ast.Assign)
-        if isinstance(part.value, ast.Name) and part.value.id == name
-        for target in part.targets
-        if key_of(target).startswith("self.")
+        for target, value in assigned(init)
+        if isinstance(value, ast.Name) and value.id == name and key_of(target).startswith("self.")
     ]
 
 

@@ -9,7 +9,7 @@ from gradsight.interp.path_state import PathEnded, RaisedError
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import called_on_self, deeds_of, role_of
 from gradsight.interp.syntax import remembered, remembered_of
-from gradsight.interp.syntax_parts import parts_of
+from gradsight.interp.syntax_parts import assigned, parts_of
 from gradsight.model.unfinished import leave_unfinished
 from gradsight.model.values import (
     ClassValue,
@@ -36,7 +36,8 @@ def make_receiver(machine: Machine, cls: ClassValue, given: dict[str, Value] | N
     init, _ = cls.find("__init__")
     if isinstance(init, Function):
         defined = init.defined()
-        place = cls.node if init.unit.library and cls.node is not None else defined.node
+        # A place is a line of the class's own text.
+        place = cls.node if init.unit is not cls.unit and cls.node is not None else defined.node
         is_made, machine.entry.making = False, "whole"
         with contextlib.suppress(RaisedError, PathEnded), machine.entry.purse(machine.making_budget):
             arguments = {**unknown_roles(defined, cls), **(given or {})}
@@ -168,10 +169,10 @@ def filled_outside_init(cls: ClassValue) -> set[str]:
 def _attributes_filled(function: ast.AST) -> frozenset[str]:
     return frozenset(
         target.attr
-        for one in parts_of(function, ast.Assign)
-        if not isinstance(one.value, ast.Constant)
-        for target in one.targets
-        if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+        for target, value in assigned(function)
+        if not isinstance(value, ast.Constant)
+        and isinstance(target, ast.Attribute)
+        and isinstance(target.value, ast.Name)
     )
 
 
