@@ -55,10 +55,14 @@ def becomes_numbers(site: Site) -> bool:
 
 
 def asks_for_the_mode(site: Site) -> bool:
+    """Whether a condition of the function asks; `F.dropout(x, training=self.training)` goes one way in both modes."""
     function = site.frame.function
     return function is not None and any(
         isinstance(part, ast.Attribute) and part.attr == "training"
-        for part in parts_of(function.node, ast.Attribute)
+        for kind in (ast.If, ast.IfExp)
+        for one in parts_of(function.node, kind)
+        if isinstance(one, (ast.If, ast.IfExp))
+        for part in ast.walk(one.test)
     )
 
 
