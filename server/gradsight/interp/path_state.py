@@ -273,13 +273,9 @@ class PathState:
         self.gaps: dict[tuple[str, Unit, int, GapKind], int] = {}
         self.asked: set[str] = set()
         """The global names that this path looked up."""
-        self.isolated = (
-            False  # Whether values of the module are copied before use: entries cannot disturb each other.
-        )
+        self.isolated = False  # Whether values of the module are copied before use, for entries.
         self.private: dict[tuple[int, str], Value] = {}
-        self.activations: list[
-            Frame
-        ] = []  # Those of functions, which nobody looks into when an entry is over.
+        self.activations: list[Frame] = []  # Those of functions, which nobody looks into later.
         self.has_receiver = False  # Whether the entry is a method of an object that was there before.
         self.arms: set[Arm] = set()  # The branches that were taken.
         self.waiting: set[Arm] = set()
