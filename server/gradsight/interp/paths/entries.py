@@ -114,9 +114,11 @@ class Explorer:
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
-        previous, self.memory.records, self.memory.outcome = self.memory.records, {}, None
+        previous = self.memory.begin()
         try:
-            return self.run_all(previous)
+            found = self.run_all(previous)
+            self.memory.retire(previous)
+            return found
         except Unwanted:
             # What was not looked at yet stays for the next analysis, which finds out whether it holds.
             if not self.has_run_script:
@@ -513,10 +515,8 @@ class Explorer:
         start: SharedStart | None = None,
     ) -> None:
         """Execute one entry, or take what is remembered of it."""
-        known = previous.get(key)
-        if known is not None and known.is_same_within(budget, context) and self.rests_unchanged(known):
-            record = known
-        else:
+        record = self.memory.holding(previous.get(key), key, budget, context, self.rests_unchanged)
+        if record is None:
             record = Record()
             self.running = key
             self.explore(record, body, budget, most_paths, context, start)
