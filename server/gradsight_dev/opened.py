@@ -14,7 +14,7 @@ import argparse
 import ast
 import builtins
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,7 +76,7 @@ def beginning_of_training(work: list[ast.stmt]) -> int:
     raise Unfit
 
 
-def names(body: list[ast.stmt], context: type[ast.expr_context]) -> set[str]:
+def names(body: Sequence[ast.stmt], context: type[ast.expr_context]) -> set[str]:
     return {
         part.id
         for one in body
