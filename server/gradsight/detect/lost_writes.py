@@ -11,8 +11,7 @@ import ast
 from gradsight.detect.claims import Claims
 from gradsight.detect.ignored_results import is_executed_for_itself
 from gradsight.detect.path import Path
-from gradsight.interp.syntax import remembered
-from gradsight.interp.syntax import names_library, statement_around
+from gradsight.interp.syntax import names_library, remembered, statement_around
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame
