@@ -34,7 +34,7 @@ class GraphLeaks:
         self.claims = claims
         self.totals: list[tuple[ast.AugAssign | ast.Assign, Site, Node, bool]] = []
         """Additions to a total: what the total is made of then, or, where the total is not known, what was added."""
-        self.stored_graphs: list[tuple[Tensor, Site, int]] = []
+        self.stored_graphs: list[tuple[Tensor, Site, int, Any]] = []
 
     def finish(self) -> None:
         self.conclude_totals()
@@ -99,7 +99,7 @@ class GraphLeaks:
     def on_stored(self, fact: Stored) -> None:
         tensor, site = fact.tensor, fact.site
         if tensor.requires_grad is True and tensor.node is not None and site.loops:
-            self.stored_graphs.append((tensor, site, self.path.tick))
+            self.stored_graphs.append((tensor, site, self.path.tick, fact.container))
 
     def note_longer_list(self, last: Any, node: ast.Assign) -> None:
         """`losses = losses + [loss]` keeps what `losses.append(loss)` keeps."""
@@ -109,9 +109,9 @@ class GraphLeaks:
     def conclude_stored(self) -> None:
         """Tensors put into a list after their backward has run: each keeps its dead graph alive."""
         losses = self.differentiated()
-        walked: dict[Any, int] = {}
+        told: set[Any] = set()
         rounds: dict[Any, set[Any]] = {}
-        for tensor, site, tick in self.stored_graphs:
+        for tensor, site, tick, container in self.stored_graphs:
             edge = tensor.node
             freed = edge.freed if edge is not None else None
             after = freed is not None and any(
@@ -121,11 +121,16 @@ class GraphLeaks:
             if tensor.shape == () and not dead:
                 dead = [freed_behind(edge)]
             ends = [*dead, *([freed] if after else [])]
-            storing = next((found for end in ends if (found := round_of(site, end)) is not None), None)
+            is_held = bool(ends) and any(tensor is one for one in tensors_in(container, 1))
+            storing = next(
+                (found for end in ends if (found := round_of(site, end, is_held)) is not None), None
+            )
             if storing is not None:
-                rounds.setdefault(site.key, set()).add(storing)
-                walked[site.key] = walked.get(site.key, 0) + 1
-                if len(rounds[site.key]) == 2 and walked[site.key] == 2 and not self.is_emptied(site):
+                # A container that is made in every round keeps the graphs of that round alone.
+                held = rounds.setdefault((site.key, id(container)), set())
+                held.add(storing)
+                if len(held) == 2 and site.key not in told and not self.is_emptied(site):
+                    told.add(site.key)
                     self.kept_alive_by(site, tensor, "the list")
 
     def is_emptied(self, site: Site) -> bool:
@@ -148,15 +153,16 @@ class GraphLeaks:
         self.claims.add("graph-kept-alive", site, steps, target=target, loss=loss.label)
 
 
-def round_of(site: Site, freed: Site | None) -> int | None:
+def round_of(site: Site, freed: Site | None, is_held: bool) -> int | None:
     """The round of the loop that stores, if it is one that goes on to further backwards: its rounds add up.
 
-    A library may store in a loop of its own, over the functions that want to hear of a round.
+    A library may store in a loop of its own, over the functions that want to hear of a round; so may the program, over the
+    terms of a loss, if what it stores is in its container to the end.
     """
     for run, number in reversed(site.loops):
         if freed is not None and any(run is other for other, _ in freed.loops):
             return int(number)
-        if not run.site.frame.unit.library:
+        if not (is_held or run.site.frame.unit.library):
             return None
     return None
 

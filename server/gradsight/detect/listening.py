@@ -37,6 +37,7 @@ from gradsight.detect.ignored_gradients import IgnoredGradients
 from gradsight.detect.ignored_parameters import IgnoredParameters
 from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.kept_features import KeptFeatures
+from gradsight.detect.kept_models import KeptModels
 from gradsight.detect.layers_in_forward import LayersInForward
 from gradsight.detect.left_statistics import LeftStatistics
 from gradsight.detect.logged_totals import LoggedTotals
@@ -65,6 +66,7 @@ from gradsight.detect.scaled_gradients import ScaledGradients
 from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.snapshot_aliases import SnapshotAliases
+from gradsight.detect.stepped_again import SteppedAgain
 from gradsight.detect.summed_rows import SummedRows
 from gradsight.detect.training_protocol import TrainingProtocol
 from gradsight.detect.undone_freezes import UndoneFreezes
@@ -133,6 +135,7 @@ class Detectors:
             SnapshotAliases(path, claims, reads),
             KeptFeatures(path, claims),
             ModuleAliases(path, claims),
+            KeptModels(path, claims),
             LostUpdates(path, claims),
             LostResults(path, claims),
             LostWrites(path, claims),
@@ -155,6 +158,7 @@ class Detectors:
             FrozenParameters(path, claims, ledger),
             MisplacedClipping(path, claims, ledger),
             AppliedTwice(path, claims, ledger),
+            SteppedAgain(path, claims, ledger),
             GradientHooks(path, claims),
             UntrainedParameters(path, claims, ledger, replaced),
             ForgottenLeaves(path, claims),

@@ -79,9 +79,10 @@ class MisplacedClipping:
             if partial is not None and partial[2] is not None:
                 self.claim(partial[0], "partial", partial[2])
                 continue
+            found = [one for one in found if one[1] != "idle"] or found
             # Between the step of one round and the zero_grad of the next a clip is late or early; the first round tells.
             clip, how, other = found[0] if found[0][1] == "early" else found[-1]
-            if how and other is not None and all(one[1] == how or one[1] == "late" for one in found):
+            if other is not None and all(one[1] == how or one[1] == "late" for one in found):
                 self.claim(clip, how, other)
 
     def claim(self, clip: Clip, how: str, other: Site) -> None:
@@ -89,7 +90,7 @@ class MisplacedClipping:
         self.claims.add("clip-misplaced", clip.site, steps, how=how)
 
     def judge(self, clip: Clip) -> tuple[str, Site | None]:
-        """`late` with the step, `early` with the backward, or nothing where the clip can work."""
+        """`late` with the step, `early` with the backward, `idle` where no round follows, or nothing where the clip can work."""
         log = self.path.log
         earlier = [place for place, action in enumerate(log[: clip.position]) if self.concerns(action, clip)]
         before = log[earlier[-1]] if earlier else None
@@ -104,6 +105,8 @@ class MisplacedClipping:
             return (
                 ("late", before.site) if is_over and self.has_backward(log[: clip.position]) else ("", None)
             )
+        if before is not None and not after:
+            return "idle", None
         cleared = bool(before is None and after and after[0].verb == "zero")
         run = after[cleared] if len(after) > cleared and after[cleared].verb in BACKWARDS else None
         if run is None:

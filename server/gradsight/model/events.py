@@ -99,6 +99,7 @@ KINDS: dict[str, str] = {
     "graph-grows": "retain_graph in a loop whose graph grows",
     "gradients-never-cleared": "gradients accumulate over optimizer steps",
     "gradients-left-by-step": "a method steps once and leaves its gradients to the next call",
+    "gradients-stepped-again": "a step applied gradients that the next one applies again",
     "cleared-before-step": "gradients were cleared between backward and step",
     "step-without-backward": "a step that no backward precedes",
     "nothing-returned": "a function that a library calls for a loss returns nothing",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from typing import TypeGuard
 
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.class_evidence import class_asked_for, class_kept, is_whole_model
@@ -46,9 +48,9 @@ def unknown_argument(
     annotation = annotation_text(parameter)
     role = annotated_role(annotation)
     declared = declared_class(machine, outer, parameter.annotation) if not role else None
+    if is_module_of_file(declared, outer):
+        return given_module(machine, declared)
     if isinstance(declared, ClassValue) and declared.kind == "module":
-        if declared.unit is not None and declared.unit.path == outer.unit.path:
-            return given_module(machine, declared)
         role = MODULE
     elif declared is not None and (made := declared_object(machine, declared, parameter)) is not None:
         return made
@@ -71,6 +73,26 @@ def unknown_argument(
         value.plain = is_whole_model(machine, outer, function.owner)
         value.argument = "" if value.plain else name
     return value
+
+
+def arguments_for(
+    machine: Machine, outer: Callable[[], Frame], function: Function, given: list[Value], context: str
+) -> tuple[list[Value], dict[str, Value]]:
+    """What a function is called with as an entry, after what it is given: by position, and by name."""
+    signature = function.node.args
+    parameters = [*signature.posonlyargs, *signature.args]
+    args = list(given)
+    first_default = len(parameters) - len(function.defaults)
+    for index, parameter in enumerate(parameters[len(given) :], start=len(given)):
+        default = function.defaults[index - first_default] if index >= first_default else None
+        if index >= first_default and default is None:
+            machine.has_optional_arguments = True
+            if machine.leaves_out_optional:
+                args.append(None)
+                continue
+        args.append(unknown_argument(machine, outer(), function, parameter, default, context))
+    rest, named = rest_of_arguments(machine, outer(), function, context)
+    return args + rest, named
 
 
 def rest_of_arguments(
@@ -102,9 +124,9 @@ def fitting_object(machine: Machine, outer: Frame, function: Function, parameter
 
 
 def given_to_constructor(machine: Machine, outer: Frame, cls: ClassValue) -> dict[str, Value]:
-    """Objects for arguments of `__init__` that nobody declares, where one class has what the methods ask of them."""
+    """Objects for arguments of `__init__`: of the module class that is declared, or that alone has what the methods ask of them."""
     init, _ = cls.find("__init__")
-    if cls.kind != "plain" or not isinstance(init, Function) or init.unit is not cls.unit or init.wrappers:
+    if not isinstance(init, Function) or init.unit is not cls.unit or init.wrappers:
         return {}
     signature = init.node.args
     positional = [*signature.posonlyargs, *signature.args][1:]
@@ -114,12 +136,26 @@ def given_to_constructor(machine: Machine, outer: Frame, cls: ClassValue) -> dic
     ]
     found: dict[str, Value] = {}
     for parameter in needed:
-        if parameter.annotation is None and parameter not in signature.posonlyargs:
+        if parameter.annotation is not None:
+            declared = declared_class(machine, outer, parameter.annotation)
+            if is_module_of_file(declared, outer) and declared is not cls:
+                found[parameter.arg] = given_module(machine, declared)
+        elif cls.kind == "plain" and parameter not in signature.posonlyargs:
             kept = class_kept(machine, outer, cls, init, parameter.arg)
             if kept is not None and kept.kind == "module":
                 machine.premises.setdefault(f"`{parameter.arg}` is an object of class `{kept.name}`")
                 found[parameter.arg] = given_module(machine, kept)
     return found
+
+
+def is_module_of_file(declared: Value, outer: Frame) -> TypeGuard[ClassValue]:
+    """Whether a declaration names a module class of the file in which it stands."""
+    return (
+        isinstance(declared, ClassValue)
+        and declared.kind == "module"
+        and declared.unit is not None
+        and declared.unit.path == outer.unit.path
+    )
 
 
 def given_module(machine: Machine, cls: ClassValue) -> Instance:

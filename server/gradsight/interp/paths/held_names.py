@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Callable
+
+from gradsight.interp.paths.roles import deeds_of, key_of
+from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.sites import Frame
-from gradsight.model.values import Instance, Layer, Unknown, Value
+from gradsight.model.values import ClassValue, Function, Instance, Layer, Unknown, Value
 
 
 def key_outside(frame: Frame, value: Unknown, key: str) -> str:
@@ -32,3 +37,24 @@ def own_modules(frame: Frame, key: str) -> list[Value]:
         for value in beside.values()
         if isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
     ]
+
+
+def is_applied_by_class(cls: ClassValue, name: str) -> bool:
+    """Whether the methods of a class apply an attribute of it: `self.encoder(x)`."""
+    texts = [one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None]
+    return any(f"self.{name}" in deeds_of(one).called for one in texts)
+
+
+def is_applied_by_helper(load: Callable[[ast.Name], Value], key: str, text: ast.AST) -> bool:
+    """Whether a class gives an attribute to a function that calls it: `log_prob(self.policy, tokens)`."""
+    if key not in deeds_of(text).arguments:
+        return False
+    for call in parts_of(text, ast.Call):
+        places = [place for place, one in enumerate(call.args) if key_of(one) == key]
+        helper = load(call.func) if places and isinstance(call.func, ast.Name) else None
+        if isinstance(helper, Function):
+            defined = helper.defined().node
+            names = [one.arg for one in [*defined.args.posonlyargs, *defined.args.args]]
+            if any(names[place] in deeds_of(defined).called for place in places if place < len(names)):
+                return True
+    return False

@@ -9,6 +9,7 @@ from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.paths.entry_kinds import answers_without_grad
 from gradsight.interp.paths.roles import (
+    MODULE,
     OPTIMIZER,
     is_follower_name,
     is_function_name,
@@ -255,13 +256,15 @@ class EvidenceModules(Checkpoints):
             )
             result.carries = result.carries and result.graph is None
             self.entry.may_fill(args, callee, place)
-        elif result.cuts and not (self.path.grad_mode and not self.path.inference):
-            # What the code computes here of values with a history is not recorded.
+        elif (result.cuts or self.entry.are_all_plain(all_given(args, kwargs))) and not (
+            self.path.grad_mode and not self.path.inference
+        ):
+            # What the code computes here of values with a history, or of data, is not recorded.
             result.plain = True
         elif suggests("holder of data", callee) or (
             # A function of data alone may be a network; one of what was cut off before brings nothing new.
             result.cuts
-            and is_function_name(callee.rpartition(".")[2])
+            and (is_function_name(callee.rpartition(".")[2]) or is_library_function(reason))
             and self.entry.are_all_plain(all_given(args, kwargs))
         ):
             result.plain = True
@@ -342,3 +345,9 @@ def holds_only_parameters(value: Value) -> bool:
     if isinstance(value, Seq):
         return all(isinstance(one, Tensor) and one.is_parameter for one in value.items)
     return isinstance(value, (Number, int, float, str, bool, type(None)))
+
+
+def is_library_function(reason: str) -> bool:
+    """Whether what is not known is the call of a library's function: `masked_mean(x, mask)`; classes and networks have other names."""
+    last = reason.rpartition(".")[2]
+    return reason.startswith("call of ") and "." in reason and last.islower() and not suggests(MODULE, last)

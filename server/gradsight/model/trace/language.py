@@ -46,6 +46,15 @@ class Stored(NamedTuple):
 
     tensor: Tensor
     site: Site
+    container: Any = None
+
+
+class Collected(NamedTuple):
+    """A value that is no tensor, a module or a tuple for example, was put into a list by a method of it."""
+
+    value: Any
+    container: Seq
+    site: Site
 
 
 class ItemStoring(NamedTuple):
