@@ -53,9 +53,7 @@ class RowWatch:
             return
         place = place_of(stack[0])
         name = type(trained[0]).__name__
-        message = (
-            f"one `{name}` stands in several places of this row, so all share its weights: make one for each"
-        )
+        message = f"one `{name}` fills several places of this row: all share its weights"
         self.ledger.add(Fault("module-repeated", message, place, (), "warning", {}))
 
 

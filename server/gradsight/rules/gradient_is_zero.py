@@ -122,7 +122,7 @@ def judge(event: Event) -> Finding | None:
         message = f"the gradient of {named(event, 'target', 'this tensor')} cancels in this sum: `detach()` the difference"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.kind == "gradient-even":
-        message = f"{named(event, 'op')} goes over one element here, so its result never changes and nothing before it learns"
+        message = f"{named(event, 'op')} goes over one element, so nothing before it learns"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.names.get("cut") != "zero":
         return None

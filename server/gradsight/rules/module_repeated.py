@@ -109,7 +109,7 @@ from gradsight.model.rule import Rule, make_finding, named
 
 
 def judge(event: Event) -> Finding | None:
-    message = f"{named(event, 'layer')} stands in every place of this row, so all share its weights: make one for each"
+    message = f"{named(event, 'layer')} fills every place of this row: all share its weights"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

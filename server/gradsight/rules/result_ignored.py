@@ -156,12 +156,12 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     if event.kind == "term-unused":
         if event.names.get("shown"):
-            message = f"{named(event, 'target')} is only shown: the backward comes through one of its terms, so the others train nothing"
+            message = f"{named(event, 'target')} is only shown: no backward comes through its other terms"
             return make_finding(event, RULE.code, RULE.name, message, "warning")
         message = f"{named(event, 'target')} is never used, so this term trains nothing: add it to the loss"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.kind == "write-lost":
-        message = f"{named(event, 'source')} is a copy that nothing reads, so this write is lost: write into the original"
+        message = f"{named(event, 'source')} is a copy, so this write is lost"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.kind == "result-lost":
         message = f"{named(event, 'target')} is bound again in the next iteration, so this result is lost: collect it in a list"
