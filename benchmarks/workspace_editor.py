@@ -28,7 +28,7 @@ from tests.lsp.editor import FULL, Editor  # noqa: E402
 
 OPENED = "transformers/models/t5/modeling_t5.py"
 INDENT = " " * 8
-TYPED = f"{INDENT}spare = max(1, 2)"
+TYPED = f"{INDENT}spare = max(1, {{}})"
 BURST = 10
 Edit = tuple[int, int, str]
 """Counted from the start of a line: where it begins, how many characters go, and what comes."""
@@ -55,9 +55,14 @@ class Measured:
         self.wall: dict[str, list[float]] = {}
         self.busy: dict[str, list[float]] = {}
 
-    def play(self, is_counted: bool) -> None:
-        """Play the edits once."""
-        for kind, edits in script():
+    def play(self, number: int) -> None:
+        """Play the edits once, in a text that no server has seen before; the first time is not counted."""
+        is_counted = number > 0
+        end = len(self.editor.texts[self.uri])
+        known = len(self.editor.published[self.uri])
+        version = self.editor.change(self.uri, (end, end, f"# {number}\n"))
+        wait_for_version(self.editor, self.uri, version, known)
+        for kind, edits in script(number):
             before = processor_time(self.editor.process.pid)
             known = len(self.editor.published[self.uri])
             began = time.perf_counter()
@@ -93,22 +98,26 @@ class Measured:
         }
 
 
-def script() -> Iterator[tuple[str, list[Edit]]]:
-    """A statement typed letter by letter, lines put in and taken out, text broken and repaired, ten keys at once, all undone."""
+def script(number: int) -> Iterator[tuple[str, list[Edit]]]:
+    """A statement typed letter by letter, lines put in and taken out, text broken and repaired, ten keys at once, all undone.
+    What is typed is another statement each time, by its number.
+    """
+    typed = TYPED.format(number)
     yield "line", [(0, 0, "\n")]
-    for index, letter in enumerate(TYPED):
+    for index, letter in enumerate(typed):
         yield "typed", [(index, 0, letter)]
-    for more in (f"{INDENT}more = 2\n", f"{INDENT}more = torch.zeros(2)\n"):
+    for more in (f"{INDENT}more = {number}\n", f"{INDENT}more = torch.zeros({number})\n"):
         yield "line", [(0, 0, more)]
         yield "line", [(0, len(more), "")]
     name = len(f"{INDENT}spare")
     yield "broken", [(name, 0, " (")]
     yield "repaired", [(name, 2, "")]
-    yield "broken", [(len(TYPED) - 1, 1, "")]
-    yield "repaired", [(len(TYPED) - 1, 0, ")")]
-    yield "burst", [(name + number, 0, "d") for number in range(BURST)]
+    yield "broken", [(len(typed) - 1, 1, "")]
+    yield "repaired", [(len(typed) - 1, 0, f"+ {number})")]
+    typed = f"{typed[:-1]}+ {number})"
+    yield "burst", [(name + place, 0, "d") for place in range(BURST)]
     yield "burst", [(name, 1, "")] * BURST
-    for index in reversed(range(len(TYPED))):
+    for index in reversed(range(len(typed))):
         yield "typed", [(index, 1, "")]
     yield "line", [(0, 1, "")]
 
@@ -142,7 +151,7 @@ def main() -> int:
         running = [Measured(server, tree, args.file) for server in found]
         for number in range(args.rounds + 1):
             for each in running:
-                each.play(number > 0)
+                each.play(number)
         rows = {each.server.name: each.row() for each in running}
         write_table(args.file, rows)
         for each in running:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gradsight.detect import AllDetectors
 from gradsight.interp.memory import Memory, Record
-from gradsight.interp.parsing import parse_text, reparse
+from gradsight.interp.parsing import Parsed, parse_text, reparse
 from gradsight.interp.path_state import Audience, Program, Unwanted
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import explore_module
@@ -120,7 +120,9 @@ class Analyser:
             or memory.text != source.text
             or self._modules.is_forgotten(memory.uses, memory.age)
         ):
-            self.analyze(source, settings, finder)
+            # What is seen of a name is seen in the text as it is, be it broken.
+            with collector_paused():
+                self._analyze(lambda: False, source, settings, finder, must_execute=True)
             memory = self._memories.get(source.path)
             if memory is None:
                 return ()
@@ -129,7 +131,12 @@ class Analyser:
             return tuple(_cards(program, source, memory, first_line, last_line))
 
     def _analyze(
-        self, stop: Stop, source: Source, settings: Settings | None, finder: Finder | None
+        self,
+        stop: Stop,
+        source: Source,
+        settings: Settings | None,
+        finder: Finder | None,
+        must_execute: bool = False,
     ) -> Report | None:
         settings = settings if settings is not None else Settings()
         if finder is None and not is_about_torch(source.text, settings.models):
@@ -149,7 +156,11 @@ class Analyser:
             memory = Memory()
             parsed = parse_text(source.path, source.text)
         else:
-            parsed = reparse(source.path, source.text, memory.text, memory.units, memory.window)
+            said, parsed = _said_or_parsed(memory, source, settings, must_execute)
+            if said is not None:
+                self._memories[source.path] = memory
+                return self._with_uses(said, memory)
+            memory.retire_units(memory.units, parsed.units)
             memory.take_over(parsed.grafts)
         if settings.models and source.path.startswith(os.path.join(settings.models, "")):
             # A model speaks of other programs; alone it is text.
@@ -173,7 +184,9 @@ class Analyser:
             else:
                 records = [Record()]
                 records[0].gaps[("the machine failed", parsed.units[0], 0, "internal")] = 1
-        return self._with_uses(_report(source, settings, records, parsed.problems, memory), memory)
+        report = _report(source, settings, records, parsed.problems, memory)
+        memory.recent.keep(source.text, settings, report, parsed.units)
+        return self._with_uses(report, memory)
 
     def _with_uses(self, report: Report, memory: Memory) -> Report:
         """A report with what it used of other modules."""
@@ -190,6 +203,32 @@ class Analyser:
             uses = {path: frozenset(memory.uses[path]) for path in sources}
             memory.used = (key, Told(self._modules.outlines, uses, sources, mentioned))
         return replace(report, used=memory.used[1])
+
+
+def _said_or_parsed(
+    memory: Memory, source: Source, settings: Settings, must_execute: bool
+) -> tuple[Report | None, Parsed]:
+    """What can be said of a text without executing it; else its units."""
+    recent, text = memory.recent, source.text
+    nothing = Parsed(memory.units, [])
+    if not must_execute:
+        said = recent.known(text, settings)
+        if said is not None:
+            return said, nothing
+        if not recent.is_last(memory.text):
+            problem = recent.problem_around_line(text, settings)
+            if problem is not None:
+                return recent.still_said(text, problem), nothing
+    parsed = reparse(
+        source.path,
+        text,
+        memory.text,
+        memory.units,
+        memory.window,
+        lambda: not must_execute and recent.is_last(memory.text) and recent.is_unfinished(text, settings),
+        memory.retired,
+    )
+    return recent.still_said(text, parsed.problems[0]) if parsed.is_left else None, parsed
 
 
 def _program(

@@ -428,3 +428,16 @@ def test_garbage_of_the_files_before_does_not_pile_up(project: Path, monkeypatch
         path.write_text(FAILS)
     tasks = tuple(checking.Task(str(path), str(project), Settings(), len(FAILS)) for path in paths)
     assert machines_alive(worth=0) < machines_alive(worth=10**9)
+
+
+def test_processes_share_what_may_be_left_uncollected(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[int] = []
+    monkeypatch.setattr(checking.gc, "isenabled", lambda: False)
+    monkeypatch.setattr(checking.gc, "collect", collected.append)
+    task = checking.Task(str(project / "none.py"), str(project), Settings(), checking.LEFT_UNCOLLECTED // 4)
+    for processes, times in ((0, 4), (1, 0), (2, 1), (8, 4)):
+        collected.clear()
+        checker = checking.Checker((task,) * 4, processes=processes)
+        for number in range(4):
+            checker(number)
+        assert collected.count(0) == times

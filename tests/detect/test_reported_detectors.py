@@ -6,14 +6,15 @@ import pytest
 
 from gradsight.detect.early_schedulers import EarlySchedulers
 from gradsight.detect.ignored_gradients import IgnoredGradients
+from gradsight.detect.kept_models import KeptModels
 from gradsight.detect.remade_optimizers import RemadeOptimizers
 from gradsight.detect.undone_modes import UndoneModes
 from gradsight.model.library_objects import Scheduler
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import CustomApplied, DataAssigned, Used, Walked
-from gradsight.model.values import ClassValue, Instance, Layer, ModuleState
+from gradsight.model.trace import Collected, CustomApplied, DataAssigned, Iterated, Stepped, Used, Walked
+from gradsight.model.values import ClassValue, Instance, Layer, ModuleState, Seq
 from tests.detect.staging import Stage, function_of, run_of
-from tests.detect.test_training_detectors import acted, enter_loop, stepped
+from tests.detect.test_training_detectors import acted, enter_loop, layer_with, stepped
 
 # -- optimizers that are made in every iteration ---------------------------------------------------------------------------
 
@@ -143,3 +144,29 @@ def test_a_schedule_that_goes_on_before_the_first_step_is_told() -> None:
 
 def test_a_schedule_that_follows_the_steps_is_not_told() -> None:
     assert scheduled(["opt.step()", "schedule.step()"]) == []
+
+
+# -- models that are kept in a list ----------------------------------------------------------------------------------------
+
+KEPT = "for x in data:\n    kept.append(model)\n    opt.step()\nprint(kept)"
+
+
+def kept_in_list(rounds: int) -> list[tuple[str, int]]:
+    stage = Stage(KEPT)
+    weight = stage.tensor("model", "weight", is_parameter=True)
+    model, kept = layer_with(weight), Seq("list", [])
+    optimizer = stage.optimizer("opt", weight)
+    facts: list[object] = []
+    for _ in range(rounds):
+        facts.append(Collected(model, kept, stage.at("kept.append(model)")))
+        facts.append(Stepped(optimizer, stage.at("opt.step()")))
+    facts.append(Iterated(kept, stage.find("print(kept)")))
+    return stage.hears(KeptModels(stage, stage.claims), *facts)
+
+
+def test_a_list_that_is_given_one_model_again_after_a_step_is_told() -> None:
+    assert kept_in_list(rounds=2) == [("model-not-copied", 2)]
+
+
+def test_a_list_that_is_given_a_model_once_is_not_told() -> None:
+    assert kept_in_list(rounds=1) == []

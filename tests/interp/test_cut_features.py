@@ -254,3 +254,43 @@ z = encoder(x)
 loss = {loss}
 """)
     )
+
+
+SENTENCES = """
+class Coder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(20, 8)
+        self.read, self.write = nn.GRU(8, 4, batch_first=True), nn.GRU(8, 4, batch_first=True)
+        self.mean, self.logv, self.back = nn.Linear(4, 2), nn.Linear(4, 2), nn.Linear(2, 4)
+        self.out, self.topic = nn.Linear(4, 20), nn.Linear(4, 3)
+
+    def forward(self, x):
+        e = self.words(x)
+        _, h = self.read(e)
+        mean, logv = self.mean(h[0]), self.logv(h[0])
+        z = {z}
+        o, _ = self.write(e, self.back(z).unsqueeze(0))
+        return self.out(o), mean, logv, self.topic({topic})
+
+coder = Coder()
+opt = torch.optim.Adam(coder.parameters())
+for x in torch.randint(0, 20, (10, 4, 8)):
+    logits, mean, logv, topic = coder(x)
+    penalty = -0.5 * (1 + logv - mean.square() - logv.exp()).sum()
+    loss = F.cross_entropy(logits.flatten(0, 1), x.flatten()) + 0.1 * penalty
+    loss = loss + F.cross_entropy(topic, torch.randint(0, 3, (4,)))
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+DRAWN = "torch.randn(4, 2) * torch.exp(0.5 * logv) + mean"
+
+
+def test_an_encoder_that_a_penalty_alone_trains_is_reported_beside_words_that_both_read() -> None:
+    check(SENTENCES.format(z=f"({DRAWN}).detach()  # GS203", topic="o[:, -1]"))
+
+
+def test_an_encoder_that_its_decoder_or_another_loss_trains_is_silent() -> None:
+    check(SENTENCES.format(z=DRAWN, topic="o[:, -1]"))
+    check(SENTENCES.format(z=f"({DRAWN}).detach()", topic="torch.cat([mean, logv], -1)"))

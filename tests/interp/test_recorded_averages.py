@@ -141,3 +141,25 @@ def test_a_sum_over_all_steps_that_is_differentiated_in_the_end_is_no_average() 
         far.square().sum().backward()
         """
     )
+
+
+def test_a_record_of_the_loop_that_trains_is_reported_beside_one_that_validates() -> None:
+    check(
+        """
+        from collections import defaultdict
+
+        net = nn.Linear(4, 1)
+        opt = torch.optim.Adam(net.parameters())
+        for epoch in range(3):
+            for split in ["train", "valid"]:
+                tracker = defaultdict(torch.Tensor)
+                for x in torch.randn(10, 4, 4):
+                    loss = net(x).square().mean()
+                    if split == "train":
+                        opt.zero_grad()
+                        loss.backward()
+                        opt.step()
+                    tracker["loss"] = torch.cat((tracker["loss"], loss.view(1)))  # GS404
+                print(tracker["loss"].mean())
+    """
+    )

@@ -82,3 +82,54 @@ def project(mapping, render, target):
 def test_a_statistic_that_is_kept_as_a_buffer_is_a_constant_on_purpose() -> None:
     registered = AVERAGED.replace("{} = codes.mean(0){}", 'self.register_buffer("centre", codes.mean(0))')
     check(registered.format(""))
+
+
+def test_a_script_module_is_a_module() -> None:
+    check(
+        """
+        class Encoder(torch.jit.ScriptModule):
+            def __init__(self):
+                super().__init__()
+                self.fc = nn.Linear(4, 4)
+
+            @torch.jit.script_method
+            def forward(self, x):
+                h = torch.tanh(self.fc(x))
+                h *= 2  # GS101
+                return h
+
+        encoder, decoder = Encoder(), nn.Linear(4, 4)
+        opt = torch.optim.Adam(decoder.parameters())  # GS512
+        for _ in range(5):
+            opt.zero_grad()
+            F.mse_loss(decoder(encoder(torch.randn(8, 4))), torch.randn(8, 4)).backward()
+            opt.step()
+    """
+    )
+
+
+def test_a_part_from_elsewhere_that_is_applied_by_its_forward_is_a_module() -> None:
+    check(
+        """
+        from parts import Encoder, Decoder
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.encoder = Encoder(3)
+                self.decoder = Decoder(3)
+
+            def forward(self, x):
+                memory, mask = self.encoder.forward(x)  # info GS606
+                out, _ = self.decoder.forward(memory, mask)  # info GS606
+                return out, mask
+
+        def main(loader):
+            model = nn.DataParallel(Model())
+            opt = torch.optim.Adam(model.parameters())
+            for x, y in loader:
+                out, _ = model.forward(x)  # info GS606
+                nn.L1Loss()(out, y).backward()  # GS501
+                opt.step()
+    """
+    )

@@ -175,3 +175,76 @@ def test_a_schedule_that_a_name_picks_leaves_the_gradients() -> None:
     check(PICKED.format(clear="pass", said="  # GS501"))
     check(PICKED.format(clear="self.optimizer.zero_grad()", said=""))
     check(PICKED.replace("schedules", "helpers").format(clear="pass", said=""))
+
+
+MANY = """
+        body = nn.Sequential(*[nn.Linear(4, 4) for _ in range(50)])
+        head = nn.Linear(4, 4)
+        model = nn.Sequential(body, head)
+        opt = torch.optim.SGD({given}, lr=0.1){claim}
+        for _ in range(5):
+            opt.zero_grad()
+            F.mse_loss(model(torch.randn(3, 4)), torch.randn(3, 4)).backward()
+            opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "list(set(model.parameters()).difference(set(head.parameters())))",
+        "list(set(model.parameters()).difference(head.parameters()))",
+        "set(model.parameters()) - set(head.parameters())",
+        "set(body.parameters()).union(body[0].parameters())",
+    ],
+)
+def test_what_the_difference_of_sets_leaves_out_is_reported(given: str) -> None:
+    check(MANY.format(given=given, claim="  # GS512"))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "set(body.parameters()) | set(head.parameters())",
+        "set(body.parameters()).union(head.parameters())",
+        "set(p for p in body.parameters()).union(p for p in head.parameters())",
+        "set(body.parameters()).symmetric_difference(head.parameters())",
+        "list(set(model.parameters()).difference(set(head.parameters()))) + list(head.parameters())",
+    ],
+)
+def test_what_the_union_of_sets_has_is_silent(given: str) -> None:
+    check(MANY.format(given=given, claim=""))
+
+
+FACTORY = """
+def make_optimizer(parameters, name):
+    if name == "sgd":
+        return torch.optim.SGD(filter(lambda p: p.requires_grad, parameters), lr=0.1)
+    return torch.optim.Adam(parameters)
+
+class Head(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.fc(x)
+
+body, first, second = nn.Linear(4, 4), Head(), Head()
+opt_b = make_optimizer(body.parameters(), "sgd")
+opt_h = make_optimizer({given})
+for x in torch.randn(5, 8, 4):
+    y = torch.randint(0, 2, (8,))
+    h = body(x)
+    loss = F.cross_entropy(first(h), y) + F.cross_entropy(second(h), y)
+    opt_b.zero_grad()
+    opt_h.zero_grad()
+    loss.backward()
+    opt_b.step()
+    opt_h.step()
+"""
+
+
+def test_who_hands_parameters_to_a_function_that_makes_an_optimizer_chooses_them() -> None:
+    check(FACTORY.format(given='first.parameters(), "sgd")  # GS512').replace("# GS512)", "# GS512"))
+    check(FACTORY.format(given='[*first.parameters(), *second.parameters()], "sgd"'))

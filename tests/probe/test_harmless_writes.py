@@ -45,6 +45,11 @@ HARMLESS = {
         "for _ in range(300):\n    y = w * 2\n    with torch.no_grad():\n        y *= 3\n    (y * 0 + w).sum().backward()\ny = w * 2\n"
     ),
     "a mask of scores under no_grad": "y = w * 2\nwith torch.no_grad():\n    y[w > 2] = -1e9\ny = y.softmax(0) ** 2\n",
+    "a name that stood for the average before": (
+        "y = w * 2\naverage = y.detach().clone()\nfor part in [average]:\n    part.requires_grad = False\n"
+        "for _ in range(2):\n    for part, mean in zip([y], [average]):\n        with torch.no_grad():\n"
+        "            mean.lerp_(part, 0.5)\n"
+    ),
 }
 HARMFUL = {
     "an array that is changed after it was not": (

@@ -56,6 +56,19 @@ DOUBTFUL = {
     "what unknown code gave may be itself": HEAD.replace("x * 2", "x.exp()")
     + "z = torch.atleast_1d(y)\nz += 1\n"
     + TAIL,
+    "what was applied before is one of several": """
+import torch
+from torch import nn
+ACTIVATIONS = {"gelu": nn.GELU, "sigmoid": nn.Sigmoid}
+class Dense(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+        self.wi = nn.Linear(4, 4)
+        self.drop = nn.Dropout(0.1, inplace=True)
+        self.act = ACTIVATIONS[config.act]()
+    def forward(self, x):
+        return self.drop(self.act(self.wi(x)))
+""",
     "a hook holds the input": NET
     + "kept = []\nnet[1].register_forward_hook(lambda module, args, out: kept.append(args[0]))\n"
     + RUN,

@@ -69,6 +69,8 @@ class Aliases:
         self.log = log
         self.ledger = ledger
         self._bound: dict[int, _Bound] = {}
+        self._means: dict[tuple[Any, str], int] = {}
+        """Which tensor a name of a function stands for now, by the identity of the tensor."""
         self._handed_out: dict[tuple[int, tuple[int, ...]], int] = {}
         """The checksums of arrays when their tensors gave them away, or were last seen to change: by address and shape."""
         self._shared: dict[int, _Shared] = {}
@@ -85,6 +87,8 @@ class Aliases:
     @quietly
     def bind(self, name: str, tensor: torch.Tensor, stack: Stack, changed: bool) -> None:
         """A statement of the user bound this name, or changed the tensor under it."""
+        if stack:
+            self._means[stack[0].code, name] = id(tensor)
         bound = self._bound.get(id(tensor))
         if bound is None or bound.reference() is not tensor:
             if len(self._bound) > _MOST_NAMES:
@@ -110,6 +114,8 @@ class Aliases:
             if name == bound.changed_as or name not in read or clock > later[0]:
                 continue
             if not stack or not later[1] or stack[0].code is not reader[0].code:
+                continue
+            if self._means.get((stack[0].code, name)) != id(tensor):
                 continue
             if later[1][0].code is stack[0].code:
                 # In one function a second name may be meant as one; side by side the two are meant to differ.

@@ -77,6 +77,7 @@ Kind = Literal[
     "before-super-init",
     "parameter-refused",
     "layer-made-in-forward",
+    "module-repeated",
     "softmax-before-loss",
     "gradient-count",
     "tensor-on-ctx",

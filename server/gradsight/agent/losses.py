@@ -38,6 +38,21 @@ def doubled_activation(nodes: Sequence[Node], log: OpLog) -> Fault | None:
             inner = _below(node, middle)
         doubled = _below(inner, activation) if inner is not None else None
         maker = log.maker(node)
+        if doubled is None and middle == "LogSoftmax" and maker is not None and maker.stack:
+            # `nll_loss` takes logarithms: what a softmax makes is none.
+            plain = _below(node, activation)
+            if plain is not None:
+                place = place_of(maker.stack[0])
+                message = (
+                    f"`{text_of(place)}` gets probabilities but expects their logarithms: use `log_softmax`"
+                )
+                first = log.maker(plain)
+                steps = (
+                    step_at("made", f"`{name}` makes probabilities here", first.stack)
+                    if first is not None
+                    else ()
+                )
+                return Fault("softmax-before-loss", message, place, steps, "warning", {})
         if doubled is None or maker is None or not maker.stack:
             continue
         place = place_of(maker.stack[0])

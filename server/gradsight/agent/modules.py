@@ -18,6 +18,7 @@ from gradsight.agent.naming import reachable_modules
 from gradsight.agent.numbering import is_trainable_leaf
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.patches import Patches
+from gradsight.agent.repeated_modules import RowWatch
 from gradsight.agent.shadow import Leaf, Shadow
 from gradsight.agent.sites import (
     FrameKey,
@@ -98,6 +99,7 @@ class ModuleNotes:
 
     def install(self, patches: Patches) -> None:
         """Stands before the assignment of every module attribute."""
+        RowWatch(self.ledger).install(patches)
         original = torch.nn.Module.__setattr__
         registry = self
 

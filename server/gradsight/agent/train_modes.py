@@ -55,10 +55,15 @@ class TrainModes:
 
         def train(self: Any, mode: bool = True) -> Any:
             inner = sys._getframe(1).f_code is train.__code__
+            # A single layer, or what was in evaluation mode before, is kept there on purpose.
+            is_row = next(self.children(), None) is not None
+            switched = (
+                [] if inner else [part for part in self.modules() if mode or (part.training and is_row)]
+            )
             result = original(self, mode)
             if not inner:
                 stack = capture(2)
-                for part in self.modules():
+                for part in switched:
                     if mode:
                         watch._eval_at.pop(id(part), None)
                         watch._evaluated.discard(id(part))

@@ -2,6 +2,7 @@
 
 *Cancelled*: a value gets gradients from several sides, none of them is zero, and their sum is: `x + (q - x)`.
 *Even*: a softmax over one element is one, whatever it is given.
+*Idle*: of two factors that are all zero, each is the other's gradient.
 The first backward that leaves a zero behind makes a leaf a suspect; at the later ones the nodes above it are listened to.
 """
 
@@ -26,6 +27,7 @@ _MOST_LISTENED = 3
 _MOST_NODES = 2_000
 _FEWEST_ZEROS = 2
 _SOFTMAX = ("Softmax", "LogSoftmax")
+_PRODUCTS = frozenset(("Mul", "Mm", "Addmm", "Bmm", "Baddbmm", "Mv", "Dot"))
 
 
 @dataclass
@@ -128,6 +130,9 @@ class VanishedGradients:
             return max(givers, key=number_of), "gives it back what another path takes away"
         if passage.came and passage.passed and not any(passage.passed) and node in self._even:
             return node, "is the same whatever it is given: its dimension has one element"
+        if passage.came and len(passage.passed) > 1 and not any(passage.passed):
+            if base_name(node.name()) in _PRODUCTS:
+                return node, "multiplies values that are all zero, and so both stay zero"
         return None
 
     def _leaves_below(self, node: Node) -> Mask:

@@ -306,7 +306,7 @@ def check_all(tasks: list[Task], jobs: int | None, fixed: FixWish, keeps: bool) 
         importlib.import_module("gradsight.analysis")
     largest_first = sorted(range(len(tasks)), key=lambda number: -tasks[number].size)
     results: dict[int, Result] = {}
-    checker = Checker(tuple(tasks), fixed=fixed, keeps=keeps)
+    checker = Checker(tuple(tasks), fixed=fixed, keeps=keeps, processes=processes)
     with CheckProgress(len(tasks), sys.stderr) as progress:
         for number, result in work_through(checker, largest_first, processes):
             if isinstance(result, WorkerDied):

@@ -31,6 +31,8 @@ SYNTAX_CODE = "GS000"
 YOUNG_WORTH_COLLECTING = 60_000
 GARBAGE_WORTH_COLLECTING = 6_000_000
 """Characters of source whose analysis leaves garbage behind."""
+LEFT_UNCOLLECTED = 3_000_000
+"""What all processes of a run may leave behind together until the young is collected: two hundred megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,8 @@ class Checker:
     finders: dict[tuple[str, int], WorkspaceFinder] = field(default_factory=dict)
     modules: dict[tuple[str, int, str], Any] = field(default_factory=dict)
     """What is known of the modules of each project; it stays in its process, and ends with the run."""
+    processes: int = 0
+    """Between how many processes the files are spread, if that is known."""
     uncollected: list[int] = field(default_factory=lambda: [0, 0])
     """Bytes of text whose garbage is not collected yet: the young, and that which outlived a collection of the young."""
     fixed: FixWish = field(default_factory=lambda: FixWish(()))
@@ -143,7 +147,8 @@ class Checker:
         """
         if gc.isenabled():
             return
-        for generation, worth in enumerate((YOUNG_WORTH_COLLECTING, GARBAGE_WORTH_COLLECTING)):
+        young = max(YOUNG_WORTH_COLLECTING, LEFT_UNCOLLECTED // self.processes if self.processes else 0)
+        for generation, worth in enumerate((young, GARBAGE_WORTH_COLLECTING)):
             self.uncollected[generation] += size
             if self.uncollected[generation] > worth:
                 self.uncollected[generation] = 0

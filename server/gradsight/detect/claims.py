@@ -11,6 +11,7 @@ from gradsight.detect.passed_arms import may_lift
 from gradsight.detect.path import Path
 from gradsight.detect.wording import code_at
 from gradsight.interp.library_places import steps_for_user
+from gradsight.interp.option_defaults import needs_many_processes
 from gradsight.interp.path_state import Arm
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import syntax_parts
@@ -93,6 +94,8 @@ class Claims:
             nested = max(nested, len(others))
             guards |= others
         alternatives = max(0, len(guards) - nested)
+        if guards and not alternatives and self.needs_many_processes(site, trail):
+            alternatives = 1
         names.setdefault("here", code_at(site))
         if isinstance(site.node, (ast.BinOp, ast.Compare, ast.UnaryOp)):
             names.setdefault("symbol", names["here"])
@@ -103,6 +106,17 @@ class Claims:
         """Whether this path supposes that an undecided flag asks for work in place."""
         return any(
             decision.choice and remembered(decision.node, "names_in_place", names_in_place)
+            for decision in self.path.decisions
+        )
+
+    def needs_many_processes(self, site: Site, trail: tuple[Step, ...]) -> bool:
+        """Whether a line that every process executes is at fault only where a group runs, and the program starts none."""
+        if "torch.distributed" in self.path.flags:
+            return False
+        before = {guard for step in trail for guard in getattr(step.place, "guards", ())}
+        before.difference_update(site.guards)
+        return any(
+            id(decision.key) in before and needs_many_processes(decision.key, decision.choice)
             for decision in self.path.decisions
         )
 

@@ -72,10 +72,14 @@ class CutFeatures:
         behind: set[Node] = set()
         for one in found:
             behind |= nodes_behind(one.cut.source.edge())
-        lost = set().union(*(one.lost for one in found))
+        lost = only_punished(set().union(*(one.lost for one in found)), graph, behind)
         self.taught |= run.leaves - lost
-        if is_penalty(ways_to(lost, graph) - behind):
-            self.punished += [(one, run.site) for one in found]
+        if any(one.lost & lost for one in found):
+            self.punished += [
+                (CutResult(one.cut, one.layers, one.lost & lost), run.site)
+                for one in found
+                if one.lost & lost
+            ]
             return
         self.taught |= run.leaves
         for one in found:
@@ -193,6 +197,35 @@ def takes(node: Node, cut: Cut) -> bool:
     return any(operand.needs_grad() is False and cut in operand.cuts for operand in node.operands)
 
 
+def only_punished(leaves: set[Tensor], graph: set[Node], behind: set[Node]) -> set[Tensor]:
+    """The leaves that a gradient comes to by penalties alone; what the features are computed by is no way of its own.
+
+    An embedding that the layers behind the cut use as well is taught by them.
+    """
+    asking = {node for node in graph if node not in behind and not is_of_penalty(node)}
+    todo = list(asking)
+    while todo:
+        for edge in todo.pop().inputs:
+            if isinstance(edge, Node) and edge not in asking:
+                asking.add(edge)
+                todo.append(edge)
+    taught = {edge for node in asking for edge in node.inputs if isinstance(edge, Tensor)}
+    return leaves - taught
+
+
+def is_of_penalty(node: Node) -> bool:
+    """Whether nothing is asked by a node but of the features themselves: no data, no other layer, no other network.
+
+    A log-probability hands the loss of a sample back to who drew it, as a number if need be.
+    """
+    return not (
+        node.op == "log_prob"
+        or is_layer(node)
+        or any(isinstance(edge, Tensor) for edge in node.inputs)
+        or any(operand.needs_grad() is not True and operand.shape != () for operand in node.operands)
+    )
+
+
 def ways_to(leaves: set[Tensor], graph: set[Node]) -> set[Node]:
     """The nodes of a graph from which a gradient comes to one of these leaves."""
     users: dict[Node, list[Node]] = {}
@@ -213,13 +246,5 @@ def ways_to(leaves: set[Tensor], graph: set[Node]) -> set[Node]:
 
 
 def is_penalty(way: set[Node]) -> bool:
-    """Whether nothing is asked on a way but of the features themselves: no data, no other layer, no other network.
-
-    A log-probability hands the loss of a sample back to who drew it, as a number if need be.
-    """
-    for node in way:
-        if node.op == "log_prob" or is_layer(node) or any(isinstance(edge, Tensor) for edge in node.inputs):
-            return False
-        if any(operand.needs_grad() is not True and operand.shape != () for operand in node.operands):
-            return False
-    return bool(way)
+    """Whether nothing is asked on a way but of the features themselves."""
+    return bool(way) and all(is_of_penalty(node) for node in way)

@@ -13,7 +13,7 @@ from gradsight.model.name_hints import suggests
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
-from gradsight.model.trace import Applied, Augmented, Backward, Combined
+from gradsight.model.trace import Applied, Augmented, Backward, Combined, GradRequested
 from gradsight.model.values import Number, Seq, Unknown
 
 MEASURES = {"norm", "vector_norm", "matrix_norm", "sum"}
@@ -59,6 +59,8 @@ class CutTerms:
         self.chosen: list[tuple[Node, Cut, Site]] = []
         """The larger or smaller of two, of which one was made of a detached copy of what the other is made of."""
 
+        self.wanted: set[Tensor] = set()
+        """What derivatives were taken by, parameters aside."""
         self.skips: list[tuple[Node, Cut, Site]] = []
         """Sums of what a branch made of a value and of the value itself, cut off."""
 
@@ -86,7 +88,10 @@ class CutTerms:
         elif isinstance(without, Tensor) and without.shape is None and self.is_constant(without):
             terms = self.shapeless
         elif isinstance(without, Tensor):
-            if without.shape != () or (without.needs_grad() is not False and not self.only_hides(without)):
+            if without.shape != ():
+                return
+            if without.needs_grad() is not False and not self.only_hides(without):
+                self.derivative_of_data(without, with_graph, joined, node)
                 return
             if (edge := without.edge()) is not None:
                 self.hidden_term(leaves_of([edge]), with_graph, joined, node)
@@ -164,6 +169,17 @@ class CutTerms:
         """A term whose leaves are copies that were declared leaves again."""
         cuts = [cut for leaf in leaves for cut in leaf.cuts if cut.kind in COPYING]
         self.terms += [(joined, cut, self.path.site(node), partner) for cut in sorted(cuts, key=order_of)]
+
+    def derivative_of_data(self, term: Tensor, partner: Tensor, joined: Node, node: ast.AST) -> None:
+        """`(du_dt + rate * t).pow(2).mean()`: the graph of the term leads to the points alone, and the derivative has none."""
+        edge = term.edge()
+        if edge is not None and self.wanted and leaves_of([edge]) <= self.wanted:
+            cuts = [cut for cut in outermost_of(term.cuts) if cut.kind == "grad"]
+            self.terms += [(joined, cut, self.path.site(node), partner) for cut in sorted(cuts, key=order_of)]
+
+    def on_grad_requested(self, fact: GradRequested) -> None:
+        if not fact.wanted.is_parameter:
+            self.wanted.add(fact.wanted)
 
     def only_hides(self, tensor: Tensor) -> bool:
         """Whether every leaf behind a value was cut off from what it was made of and declared a leaf again."""

@@ -18,7 +18,7 @@ from gradsight.detect.moving_targets import is_log_probability
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Cut, Edge, Node, Tensor, leaves_of
+from gradsight.model.tensors import Cut, Edge, Maybe, Node, Tensor, leaves_of
 from gradsight.model.trace import Augmented, Backward, Clearing, Combined, Stepped
 
 KINDS = {"detach", "data", "no_grad", "inference", "sample"}
@@ -104,8 +104,11 @@ class DeadTerms:
 
     def cut_of(self, term: Term) -> Cut | None:
         """The cut that makes a term dead, the last one that was made."""
-        edge = term.tensor.edge()
-        if term.tensor.needs_grad() is True and edge is not None:
+        edge, flag = term.tensor.edge(), term.tensor.needs_grad()
+        if isinstance(flag, Maybe) and flag.weak:
+            # What is not known here may bring a graph of its own.
+            return None
+        if flag is True and edge is not None:
             if self.moves_more or leaves_of([edge]) & self.moved:
                 return None
         rest = self.run.leaves & self.moved

@@ -1,4 +1,4 @@
-"""Activations that the loss applies once more: softmax before cross entropy, sigmoid before a loss with logits."""
+"""Activations that a loss applies once more, or that it misses: softmax before cross entropy, none before `nll_loss`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ SIGMOIDS = {"sigmoid", "Sigmoid"}
 TAKES_LOGITS = {"cross_entropy": SOFTMAX, "CrossEntropyLoss": SOFTMAX, "binary_cross_entropy_with_logits": SIGMOIDS, "BCEWithLogitsLoss": SIGMOIDS}  # fmt: skip
 WANTS = {
     "binary_cross_entropy": "sigmoid", "BCELoss": "sigmoid", "nll_loss": "log_softmax", "NLLLoss": "log_softmax",
+    "kl_div": "log_softmax", "KLDivLoss": "log_softmax",
 }  # fmt: skip
 """Losses that take probabilities, or their logarithms, and the operator that makes them of scores."""
+PROBABILITIES = SOFTMAX | SIGMOIDS
 SCORES = {"Linear", "linear", "Conv1d", "Conv2d", "Conv3d", "conv1d", "conv2d", "conv3d", "Bilinear"}
 RESHAPING = {
     "squeeze", "unsqueeze", "view", "reshape", "flatten", "permute", "transpose", "t", "contiguous", "clone", "float",
@@ -43,14 +45,16 @@ class DoubleActivations:
     def check_raw(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
         """A loss of probabilities is given what a linear layer or a convolution returns."""
         made = makers_of(tensor)
+        site = self.path.site(node)
         if made and all(one.op in SCORES and one.requires is True for one in made):
-            grad_node = made[0]
-            site = self.path.site(node)
+            steps = [Step("made", made[0].site, "these are raw scores"), *self.path.call_steps(site)]
+            self.claims.add("softmax-before-loss", site, steps, op=WANTS[loss], loss=loss, missing=True)
+        elif made and WANTS[loss] == "log_softmax" and all(one.op in PROBABILITIES for one in made):
             steps = [
-                Step("made", grad_node.site, "these are raw scores"),
+                Step("made", made[0].site, f"`{made[0].op}` makes probabilities here"),
                 *self.path.call_steps(site),
             ]
-            self.claims.add("softmax-before-loss", site, steps, op=WANTS[loss], loss=loss, missing=True)
+            self.claims.add("softmax-before-loss", site, steps, op=made[0].op, loss=loss, no_log=True)
 
     def check_activated(self, loss: str, tensor: Tensor, node: ast.AST) -> None:
         made = makers_of(tensor)

@@ -160,7 +160,7 @@ class FailedBackwards:
     def on_freed_needed(self, fact: FreedNeeded) -> None:
         node, loss, site, how = fact.node, fact.loss, fact.site, fact.how
         first = node.freed
-        if first is None:
+        if first is None or self.is_of_several_losses(node, loss):
             return
         steps = [
             Step("needed", first, "this `backward()` frees the graph"),
@@ -192,6 +192,17 @@ class FailedBackwards:
             loss=self.path.text_of_target(site),
             how=how,
             again=first.key == site.key,
+        )
+
+    def is_of_several_losses(self, node: Node, loss: Tensor) -> bool:
+        """Whether an unknown module returned this loss beside the one that went backward before: each may have a graph of its own.
+
+        `content, style = net.losses(x)`, then `content.backward()` and `style.backward()`.
+        """
+        return (
+            node.holds == "layers"
+            and loss.node is node
+            and any(run.loss.node is node and run.loss is not loss for run in self.path.backwards)
         )
 
     def on_walked(self, fact: Walked) -> None:

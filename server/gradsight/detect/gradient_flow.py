@@ -118,11 +118,33 @@ class GradientFlow:
             if self.fed_by.get(parameter, set()) - {optimizer}:
                 # Another optimizer moves it by what it gets: that this one holds it, too, is the fault, and no cut.
                 continue
+            if parameter in optimizer.doubtful and self.feeds_another(optimizer, site):
+                # It may be made for that other module alone, and this one be meant to stay as it is.
+                continue
             if known in self.fed and self.path.ended_early:
                 # Of what is applied again and again, less and less was followed.
                 continue
             if not optimizer.is_guessed() and self.fed.get(known, -1) < self.starved_since[known]:
                 self.explain_absence(parameter, runs, site, stepped=True)
+        if not self.path.optimizers and self.path.context == "script" and not self.path.ended_early:
+            self.explain_copies()
+
+    def explain_copies(self) -> None:
+        """A script that takes no step: what is behind `torch.tensor(terms)` in a loss, and gets no gradient at all."""
+        runs = [] if self.path.gradients_unknown else self.path.backwards
+        reached = {leaf for run in runs for leaf in run.leaves}
+        for run in runs:
+            for cut in run.cuts:
+                lost = self.leaves_behind(cut) - reached if cut.kind == "copy" else set()
+                lost = {leaf for leaf in lost if leaf.requires_grad is True}
+                if lost and not self.makes_target(cut, run):
+                    if not self.path.escaped_between(lost, cut.tick, run.tick):
+                        self.report_cut(cut, min(lost, key=lambda leaf: leaf.serial), run, run.site)
+                    return
+
+    def feeds_another(self, optimizer: Optimizer, site: Site) -> bool:
+        """Whether something that the optimizer holds gets gradients before this step."""
+        return any((site.key, other) in self.fed for other in self.path.parameters_of(optimizer))
 
     def loss_never_differentiated(self, parameter: Tensor, site: Site) -> Tensor | None:
         """A named scalar, or what is called a loss, beside the step: it depends on the parameter and had no backward."""
@@ -149,6 +171,11 @@ class GradientFlow:
                 if self.path.escaped_between({parameter}, cut.tick, run.tick):
                     # Code that was not followed got it since, and may have used it for this loss.
                     return
+                source = cut.source.node
+                if (site.key, parameter) in self.fed and source is not None:
+                    if source.freed not in (None, run.site):
+                        # A state that is carried over: what it was made of has had a backward of its own.
+                        return
                 if not stepped or not (
                     belongs_to_an_early_phase(cut.site, site)
                     or is_an_option(cut.site)

@@ -23,7 +23,9 @@ from gradsight.detect.dead_terms import DeadTerms
 from gradsight.detect.direct_forwards import DirectForwards
 from gradsight.detect.double_activations import DoubleActivations
 from gradsight.detect.early_schedulers import EarlySchedulers
+from gradsight.detect.even_softmaxes import EvenSoftmaxes
 from gradsight.detect.failed_backwards import FailedBackwards
+from gradsight.detect.forgotten_leaves import ForgottenLeaves
 from gradsight.detect.frozen_parameters import FrozenParameters
 from gradsight.detect.grad_mode_leaks import GradModeLeaks
 from gradsight.detect.gradient_flow import GradientFlow
@@ -35,10 +37,13 @@ from gradsight.detect.ignored_gradients import IgnoredGradients
 from gradsight.detect.ignored_parameters import IgnoredParameters
 from gradsight.detect.ignored_results import IgnoredResults
 from gradsight.detect.kept_features import KeptFeatures
+from gradsight.detect.kept_models import KeptModels
 from gradsight.detect.layers_in_forward import LayersInForward
 from gradsight.detect.left_statistics import LeftStatistics
+from gradsight.detect.logged_totals import LoggedTotals
 from gradsight.detect.lost_results import LostResults
 from gradsight.detect.lost_updates import LostUpdates
+from gradsight.detect.lost_writes import LostWrites
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
 from gradsight.detect.mixed_parts import MixedParts
@@ -53,6 +58,7 @@ from gradsight.detect.refused_gradients import RefusedGradients
 from gradsight.detect.refused_writes import RefusedWrites
 from gradsight.detect.registration import Registration
 from gradsight.detect.remade_optimizers import RemadeOptimizers
+from gradsight.detect.repeated_modules import RepeatedModules
 from gradsight.detect.repeated_steps import RepeatedSteps
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.detect.returned_values import ReturnedValues
@@ -60,6 +66,7 @@ from gradsight.detect.scaled_gradients import ScaledGradients
 from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.snapshot_aliases import SnapshotAliases
+from gradsight.detect.stepped_again import SteppedAgain
 from gradsight.detect.summed_rows import SummedRows
 from gradsight.detect.training_protocol import TrainingProtocol
 from gradsight.detect.undone_freezes import UndoneFreezes
@@ -128,17 +135,22 @@ class Detectors:
             SnapshotAliases(path, claims, reads),
             KeptFeatures(path, claims),
             ModuleAliases(path, claims),
+            KeptModels(path, claims),
             LostUpdates(path, claims),
             LostResults(path, claims),
+            LostWrites(path, claims),
             UnusedTerms(path, claims),
+            LoggedTotals(path, claims),
             LeftStatistics(path, claims),
             GraphLeaks(path, claims),
             RecordedAverages(path, claims),
             MovingTargets(path, claims),
             DoubleActivations(path, claims),
+            EvenSoftmaxes(path, claims),
             AttributeTypos(path, claims),
             DirectForwards(path, claims),
             LayersInForward(path, claims),
+            RepeatedModules(path, claims),
             Registration(path, claims, replaced, ledger),
             replaced,
             ledger,
@@ -146,8 +158,10 @@ class Detectors:
             FrozenParameters(path, claims, ledger),
             MisplacedClipping(path, claims, ledger),
             AppliedTwice(path, claims, ledger),
+            SteppedAgain(path, claims, ledger),
             GradientHooks(path, claims),
             UntrainedParameters(path, claims, ledger, replaced),
+            ForgottenLeaves(path, claims),
             UndoneFreezes(path, claims),
             UndoneModes(path, claims),
             UnusedLayers(path, claims),

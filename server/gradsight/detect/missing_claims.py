@@ -20,7 +20,9 @@ ABSENCES = frozenset({
 })  # fmt: skip
 GRANTED_ONLY = frozenset({"parameters-not-optimized", "model-not-copied", "layer-unused"})
 """Absences that no further round of a loop can lift: who holds what is settled before the loop."""
-LEFT_UNDONE = frozenset({"gradients-never-cleared", "eval-left-on", "grad-mode-left-off"})
+LEFT_UNDONE = frozenset({
+    "gradients-never-cleared", "gradients-stepped-again", "eval-left-on", "grad-mode-left-off",
+})  # fmt: skip
 """What is wrong because nothing undid it: another condition than those around it may."""
 CALLED_SAFE = "inplace-recorded"
 """That nothing saved the old value says little of other ways to the same place."""

@@ -44,6 +44,7 @@ MODES = frozenset({"train", "eval", "training"})
 SAYS = {
     "gradients-never-cleared": CLEARS,
     "gradients-left-by-step": CLEARS,
+    "gradients-stepped-again": CLEARS,
     "parameters-not-optimized": HOLDS,
     "optimizer-never-stepped": frozenset({"step", MADE, GIVEN}),
     "eval-left-on": MODES,

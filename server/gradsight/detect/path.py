@@ -40,6 +40,7 @@ class Path(Protocol):
     premises: dict[str, None]
     told_premises: set[str]
     branches: dict[Any, Any]
+    flags: dict[str, Unknown]
     usual_ways: set[int]
     waiting: set[Any]
     decisions: list[Any]

@@ -18,8 +18,8 @@ from gradsight.model.events import Step
 from gradsight.model.rule import quoted
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor, Write
-from gradsight.model.trace import Assigned, ItemRead, Used, Wrote
-from gradsight.model.values import Instance, Mapping
+from gradsight.model.trace import Assigned, ItemRead, Iterated, Used, Wrote
+from gradsight.model.values import Instance, Mapping, Seq
 
 MOST_ALIASES = 64
 
@@ -99,8 +99,11 @@ class PlaceAliases:
     def operand_read(self, alias: PlaceAlias, operand: ast.expr, node: ast.AST) -> None:
         if isinstance(operand, ast.Name):
             alias.is_used = alias.is_used or operand.id == alias.name
-            if alias.is_used and alias.read_at is not None:
-                self.place_read(alias, alias.read_at)
+            write = alias.write
+            if alias.is_used and alias.read_at is not None and write is not None:
+                # The text of a module is executed statement by statement: what follows shows when it comes.
+                if alias.tensor.node is not None:
+                    self.claim(alias, write, alias.read_at)
         elif text_of(operand) == text_of(alias.origin):
             self.place_read(alias, node)
 
@@ -112,6 +115,15 @@ class PlaceAliases:
             for alias in self.written_elsewhere():
                 if fact.value is alias.tensor:
                     self.owner_read(alias, fact.owner, fact.node)
+
+    def on_iterated(self, fact: Iterated) -> None:
+        """`states` is gone through, after the entry that a name stands for was changed under the name."""
+        if self.aliases and type(fact.sequence) is Seq:
+            for alias in self.written_here():
+                if isinstance(alias.origin, ast.Subscript) and any(
+                    item is alias.tensor for item in fact.sequence.items
+                ):
+                    self.place_read(alias, fact.node)
 
     def written_here(self) -> list[PlaceAlias]:
         frame = self.path.frame

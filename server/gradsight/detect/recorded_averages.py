@@ -61,16 +61,18 @@ class RecordedAverages:
 
     def finish(self) -> None:
         for updates in self.updates.values():
-            site, last = updates[-1]
-            if len(updates) >= FEWEST and last.needs_grad() is True and last.node is not None:
-                self.conclude(site, last)
+            # One loop may be executed several times, to train and to validate: the last update of each time.
+            lasts = {site.loops[-1][0]: (site, last) for site, last in updates}
+            for site, last in reversed(lasts.values()):
+                if len(updates) >= FEWEST and last.needs_grad() is True and last.node is not None:
+                    if self.conclude(site, last.node):
+                        break
 
-    def conclude(self, site: Site, last: Tensor) -> None:
-        assert last.node is not None
-        chain = list(chained(last.node))
+    def conclude(self, site: Site, node: Node) -> bool:
+        chain = list(chained(node))
         place = place_of(site)
         if place is None or is_let_go(place, site):
-            return
+            return False
         for loop, _ in site.loops:
             rounds = {dict(node.site.loops).get(loop) for node in chain} - {None}
             if len(rounds) >= FEWEST and rounds <= self.rounds_with_backward(loop):
@@ -85,7 +87,8 @@ class RecordedAverages:
                     target=ast.unparse(place),
                     updates=True,
                 )
-                return
+                return True
+        return False
 
     def rounds_with_backward(self, loop: Any) -> set[Any]:
         return {dict(run.site.loops).get(loop) for run in self.path.backwards}

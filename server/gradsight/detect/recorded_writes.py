@@ -7,6 +7,7 @@ import ast
 from gradsight.detect.claims import Claims
 from gradsight.detect.deciding_defaults import asks_for_training, made_by_default
 from gradsight.detect.path import Path
+from gradsight.detect.picked_modules import picks_functions
 from gradsight.interp.syntax import statement_around
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.regions import overlaps
@@ -53,7 +54,7 @@ class RecordedWrites:
 
     def finish(self) -> None:
         harmless = [(site, op) for site, op, _ in self.recorded if not self.depends_on_mode(site)]
-        if not harmless or made_by_default(self.path.modules_made):
+        if not harmless or made_by_default(self.path.modules_made) or picks_functions(self.path.picked):
             return
         for site, op in harmless:
             self.claims.add("inplace-recorded", site, [], op=op, target=self.path.text_of_target(site))

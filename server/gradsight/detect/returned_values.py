@@ -1,13 +1,15 @@
 """Cuts and silent writes on the way to what a forward returns, told without a training loop in view.
 
-Only what is hardly ever meant counts: a copy by `torch.tensor`, a way through NumPy or plain numbers, a write under no_grad
-or through `.data` to what is returned.  A plain `detach` or `no_grad` in a forward says itself what it is for.
+Only what is hardly ever meant counts: a copy by `torch.tensor`, a way through NumPy or plain numbers, soft weights of which
+only the largest is taken, a write under no_grad or through `.data` to what is returned.  A plain `detach` or `no_grad` in a
+forward says itself what it is for.
 A cut counts if what lies behind it (a parameter, an argument) reaches the returned value on no other way.
 """
 
 from __future__ import annotations
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.hard_choices import is_hard_choice
 from gradsight.detect.mode_cuts import steps_of_mode
 from gradsight.detect.path import Path
 from gradsight.detect.recorded_writes import RecordedWrites, way_of
@@ -38,7 +40,12 @@ class ReturnedValues:
         self.check_writes(returned)
         if any(suggests(hint, name) for hint in ("way out of training", "target", "weight of a loss")):
             return
-        cuts = {cut for tensor in returned for cut in tensor.cuts if cut.kind in HARDLY_MEANT}
+        cuts = {
+            cut
+            for tensor in returned
+            for cut in tensor.cuts
+            if cut.kind in HARDLY_MEANT or (tensor.node is not None and is_hard_choice(cut))
+        }
         if not cuts:
             return
         reached = ends_behind([edge for tensor in returned if (edge := tensor.edge()) is not None])

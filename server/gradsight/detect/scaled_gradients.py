@@ -111,6 +111,9 @@ class ScaledGradients:
             if (record := self.ledger.records.get(leaf)) is not None and record.state == "filled"
         ]
         filled = records[-1].filled_at if records else None
+        if filled is None and self.has_nothing(scaler, optimizer):
+            assumption = "" if enabled else "the gradient scaler is enabled"
+            self.claims.add("scaler-misused", site, self.path.call_steps(site), assumption, how="nothing")
         if filled is None or self.path.gradients_unknown or any(one.scaler is not None for one in records):
             return
         if any(may_scale_instead(turn) for one in self.path.decisions for turn in one.turns):
@@ -127,6 +130,16 @@ class ScaledGradients:
             "" if enabled else "the gradient scaler is enabled",
             how="refused" if is_new else "unscaled",
         )
+
+    def has_nothing(self, scaler: GradientScaler, optimizer: Optimizer) -> bool:
+        """Whether no parameter of an optimizer has a gradient, though the scaler was at work: torch refuses the step."""
+        if id(scaler) not in self.at_work or self.path.has_receiver or self.path.gradients_unknown:
+            return False
+        if not self.path.knows_all_parameters(optimizer):
+            return False
+        leaves = self.path.parameters_of(optimizer)
+        records = [self.ledger.records.get(leaf) for leaf in leaves]
+        return bool(leaves) and all(one is None or one.state in ("", "dropped") for one in records)
 
     def on_scaler_stepping(self, fact: ScalerStepping) -> None:
         self.stepping = fact.optimizer

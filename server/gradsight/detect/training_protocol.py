@@ -23,7 +23,7 @@ from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor, leaves_of
-from gradsight.model.trace import Stepped, Stepping
+from gradsight.model.trace import AttributeSet, Stepped, Stepping
 from gradsight.model.values import ClassValue, Instance, Layer
 
 BLOCKS = frozenset({"nn.ModuleList", "nn.ModuleDict", "nn.Sequential"})
@@ -41,6 +41,8 @@ class TrainingProtocol:
         self.replaced = replaced
         self.last_stepping: tuple[Optimizer, Site, int] | None = None
         self.switches: list[Action] = []
+        self.set_by_hand = -1
+        """When a mode was last put back by an assignment to `training`."""
         self.read = 0
         self.last_read: Action | None = None
 
@@ -183,17 +185,18 @@ class TrainingProtocol:
         ticks = [run.tick for run in backwards]
         # Cleared only now and then: a rhythm, which a later round of the loop shows.
         until = self.end_of_clearing(steps)
-        for first, second in pairwise(steps):
+        for first, second in pairs_of_one_place(steps):
             runs = backwards[bisect_right(ticks, first.tick) : bisect_left(ticks, second.tick)]
             earlier = bisect_left(ticks, first.tick)
             before = backwards[earlier - 1 : earlier] if earlier else []
-            if not runs or not before or first.site.key != second.site.key or not first.loops:
+            if not runs or not before or not first.loops:
                 continue
-            if is_cleared(self.path, self.ledger, optimizer, parameters, before[-1].tick, until):
+            end = min(until, self.end_of_loop(first, second))
+            if is_cleared(self.path, self.ledger, optimizer, parameters, before[-1].tick, end):
                 continue
             if self.path.may_clear_between(parameters, before[-1].tick, second.tick):
                 continue
-            is_over = until < self.path.tick
+            is_over = end < self.path.tick
             if not is_over and not any(isinstance(parameter.grad, Tensor) for parameter in parameters):
                 continue
             steps_on = [Step("needed", second.site, "this step uses the sum of all gradients so far")]
@@ -209,6 +212,12 @@ class TrainingProtocol:
         if not later or any(id(run) in loops for action in later for run, _ in action.loops):
             return self.path.tick
         return steps[-1].tick
+
+    def end_of_loop(self, first: Action, second: Action) -> int:
+        """When the loop is over that both steps are rounds of: what is cleared after it is no rhythm of it."""
+        inner = {id(run) for run, _ in first.loops[-1:]} & {id(run) for run, _ in second.loops}
+        inside = [one.tick for one in self.path.log if any(id(run) in inner for run, _ in one.loops)]
+        return max(inside, default=self.path.tick)
 
     def conclude_order(self) -> None:
         """An optimizer is cleared and stepped, and only then the loss that is an argument is differentiated."""
@@ -352,6 +361,10 @@ class TrainingProtocol:
                 steps = [Step("needed", site, "this step calls the closure several times")]
                 self.claims.add("gradients-never-cleared", run.site, steps, in_closure=True)
 
+    def on_attribute_set(self, fact: AttributeSet) -> None:
+        if fact.name == "training" and fact.value is not False:
+            self.set_by_hand = self.path.tick
+
     def mode_switches(self) -> list[Action]:
         """The calls of `train` and `eval` so far; each action of the path is read once."""
         log = self.path.log
@@ -371,7 +384,7 @@ class TrainingProtocol:
             owned = {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")} & parameters
             if not owned:
                 continue
-            if action.verb == "train":
+            if action.verb == "train" or self.set_by_hand >= action.tick:
                 return
             stepped = [a.tick for a in self.path.log if a.verb == "step" and a.subject is optimizer]
             whole = self.last_switch(switches, owned) if owned != parameters else None
@@ -425,6 +438,14 @@ class TrainingProtocol:
             if parameters <= {tensor for _, tensor in self.path.tensors_of(action.subject, "parameter")}:
                 return action
         return None
+
+
+def pairs_of_one_place(steps: list[Action]) -> list[tuple[Action, Action]]:
+    """Each step with the next one at the same place: in between the optimizer may step for other losses."""
+    by_place: dict[Any, list[Action]] = {}
+    for step in steps:
+        by_place.setdefault(step.site.key, []).append(step)
+    return [pair for places in by_place.values() for pair in pairwise(places)]
 
 
 def is_one_within(ticks: list[int], start: int, end: int) -> bool:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from gradsight.detect.chosen_parameters import chosen_at
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import DIFFERING, is_stand_in, nodes_behind
 from gradsight.detect.gradient_ledger import GradientLedger
@@ -176,7 +177,7 @@ class UntrainedParameters:
             own = reached.intersection(tensor for _, tensor in self.path.tensors_of(home, "parameter"))
             if own and own <= moved:
                 places.append(place_of(home))
-        stepped = [one.site.key for one in self.path.optimizers if one.site is not None and one.stepped]
+        stepped = [site.key for one in self.path.optimizers if one.stepped and (site := chosen_at(one))]
         self.claims.granted.update((KIND, (key, place)) for key in stepped for place in places)
 
     def is_known(self, optimizer: Optimizer) -> bool:
@@ -273,7 +274,7 @@ class UntrainedParameters:
         return len(missed.lost), self.words_shared(missed.optimizer, missed.home, parts)
 
     def report(self, missed: Missed) -> None:
-        left, site, home = missed.left, missed.optimizer.site, missed.home
+        left, site, home = missed.left, chosen_at(missed.optimizer), missed.home
         if site is None:
             return
         if home is None:
@@ -351,13 +352,14 @@ class UntrainedParameters:
         lost = {tensor for _, tensor in self.path.tensors_of(home, "parameter")} & set(left.parameters)
         # Centers of classes, weights of losses: tensors of the module's own, and no layer of it that might only score.
         is_bare = isinstance(home, Instance) and lost.isdisjoint(self.replaced.made_at)
-        if optimizer.site is None or is_of_library(home):
+        site = chosen_at(optimizer)
+        if site is None or is_of_library(home):
             return False
         if not is_bare and not lost <= self.replaced.made_at.keys():
             return False
         if self.path.context != "script" and not is_made_beside(home, optimizer):
             return False
-        if is_follower_name(self.name_of(home, optimizer.site)):
+        if is_follower_name(self.name_of(home, site)):
             return False
         if any(action.verb == "zero" and action.subject is home for action in self.path.log):
             # Whoever clears it by itself knows that its gradients are left over.
@@ -369,7 +371,7 @@ class UntrainedParameters:
 
     def words_shared(self, optimizer: Optimizer, home: Any, parts: list[str] | None = None) -> int:
         """How many words the names of an optimizer and a module, or parts of it, share: it breaks a tie."""
-        site: Site | None = optimizer.site
+        site = chosen_at(optimizer)
         if site is None:
             return 0
         known = dict(site.frame.namespace)
@@ -394,11 +396,12 @@ class UntrainedParameters:
 
     def is_held_by_others(self, optimizer: Optimizer, stepped: list[Optimizer]) -> bool:
         """Whether all that an optimizer holds is moved by others as well; one of an earlier round is no other."""
-        mine, key = self.held_by(optimizer), optimizer.site.key if optimizer.site is not None else None
+        mine, place = self.held_by(optimizer), chosen_at(optimizer)
+        key = place.key if place is not None else None
         others = {
             tensor
             for one in stepped
-            if one is not optimizer and (one.site is None or one.site.key != key)
+            if one is not optimizer and ((other := chosen_at(one)) is None or other.key != key)
             for tensor in self.held_by(one)
         }
         return bool(mine) and mine <= others
@@ -485,7 +488,8 @@ def place_of(home: Any) -> Any:
 def is_made_beside(home: Any, optimizer: Optimizer) -> bool:
     """Whether one call made a module and the optimizer: whoever makes the one knows of the other."""
     site: Site | None = getattr(home, "site", None)
-    return site is not None and optimizer.site is not None and site.frame is optimizer.site.frame
+    chosen = chosen_at(optimizer)
+    return site is not None and chosen is not None and site.frame is chosen.frame
 
 
 def is_of_library(module: Any) -> bool:

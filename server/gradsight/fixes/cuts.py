@@ -237,7 +237,7 @@ def parameter_made(case: FixCase) -> Iterator[Draft]:
 def gradient_zero(case: FixCase) -> Iterator[Draft]:
     """Let the gradient pass straight through.  Unsafe: it is then an estimate, chosen by us."""
     call = case.node
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or not case.word("cut"):
         return
     given = call.args[0] if call.args and meaning(case.tree, call.func) else call.func.value
     if not isinstance(given, (ast.Name, ast.Attribute)):
@@ -258,6 +258,9 @@ def result_ignored(case: FixCase) -> Iterator[Draft]:
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return
     target, method = call.func.value, call.func.attr
+    if method.endswith("_"):
+        # What is written into a copy: where it should go instead is not to be told from here.
+        return
     name = tree.segment(target)
     if isinstance(target, ast.Name) and is_local(tree, target.id, case.statement):
         if any(loses_at_round_end(loop, target.id, case.statement) for loop in tree.loops(case.statement)):

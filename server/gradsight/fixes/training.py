@@ -40,6 +40,10 @@ def never_cleared(case: FixCase) -> Iterator[Draft]:
     if not is_visible(tree, holder, step, case.statement):
         return
     block = tree.block(case.statement)
+    if case.finding.data.get("between"):
+        added = insert_before(tree, case.statement, f"{name}.zero_grad()")
+        yield from drafts("clear", f"call `{name}.zero_grad()` before this backward", "unsafe", added)
+        return
     if step in block:
         alone = sum(_calls(one, "backward") for one in block) == 1
         safety: Safety = "safe" if alone else "unsafe"

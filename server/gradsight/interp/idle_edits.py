@@ -5,7 +5,8 @@ nodes that both trees have stay the old ones, at their new places, and so everyt
 what rests on it, is still known.
 
 *Idle* is a statement inside a function that neither changes nor reads anything: `pass`, a constant or a name alone on its
-line, and a constant given to a name that the function has nowhere else.
+line, and a constant given to a name that the function has nowhere else; or a name that it has nowhere else either, and that
+the file does not bind: the first letters of another.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from gradsight.interp.syntax import remembered
 from gradsight.interp.visible_text import LOOKING, may_change_inside
 from gradsight.model.report import GapKind
 from gradsight.model.sites import Unit
@@ -98,8 +100,8 @@ class _Plan:
         self.bound = bound
         self.replaced: list[tuple[ast.AST, ast.AST]] = []
         before, after = old.text.split("\n"), new.text.split("\n")
-        same = _common(before, after, min(len(before), len(after)))
-        alike = _common(before[::-1], after[::-1], min(len(before), len(after)) - same)
+        same = common(before, after, min(len(before), len(after)))
+        alike = common(before[::-1], after[::-1], min(len(before), len(after)) - same)
         self.begin = old.first + same
         """The first line, as the old nodes count, that the edit touched; `stop` is the first behind it."""
         self.stop = old.first + len(before) - alike
@@ -129,10 +131,10 @@ class _Plan:
         self, old: Body, new: Body, was: Counter[str] | None, now: Counter[str] | None
     ) -> None:
         """Two rows of statements; `was` and `now` count the names of the function that they are in."""
-        rest = iter([statement for statement in old if not is_idle(statement, was)])
+        rest = iter([statement for statement in old if not self.is_idle(statement, was)])
         merged: Body = []
         for statement in new:
-            if is_idle(statement, now):
+            if self.is_idle(statement, now):
                 self.fresh.append(statement)
                 merged.append(statement)
                 continue
@@ -146,6 +148,13 @@ class _Plan:
         self.is_silent = self.is_silent and self.looks_alike(old, merged, was, now)
         self.bodies.append((old, merged))
 
+    def is_idle(self, statement: ast.AST, names: Counter[str] | None) -> bool:
+        if names is None:
+            return False
+        if given := given_in_vain(statement, names):
+            return given not in self.bound()
+        return is_idle(statement, names)
+
     def looks_alike(self, old: Body, new: Body, was: Counter[str] | None, now: Counter[str] | None) -> bool:
         """Whether idle statements that came or went say nothing by a name or a text, and none of them ends the row.
 
@@ -153,7 +162,7 @@ class _Plan:
         """
         if self.telling(old, was) != self.telling(new, now):
             return False
-        done = [one for one in new if not is_idle(one, now)]
+        done = [one for one in new if not self.is_idle(one, now)]
         return old[-1:] == new[-1:] and not (len(done) == 1 and isinstance(done[0], ast.Raise))
 
     def telling(self, body: Body, names: Counter[str] | None) -> list[str]:
@@ -161,7 +170,7 @@ class _Plan:
         return [
             ast.dump(one)
             for one in body
-            if is_idle(one, names)
+            if self.is_idle(one, names)
             and any(
                 isinstance(part.value, str) if isinstance(part, ast.Constant) else self.is_known(part, names)
                 for part in ast.walk(one)
@@ -291,10 +300,8 @@ class _Plan:
                     forget_answers(member)
 
 
-def is_idle(statement: ast.AST, names: Counter[str] | None) -> bool:
-    """Whether a statement does nothing; `names` counts those of the function around it, None outside of functions."""
-    if names is None:
-        return False
+def is_idle(statement: ast.AST, names: Counter[str]) -> bool:
+    """Whether a statement does nothing; `names` counts those of the function around it."""
     if isinstance(statement, ast.Pass):
         return True
     if isinstance(statement, ast.Expr):
@@ -308,6 +315,29 @@ def is_idle(statement: ast.AST, names: Counter[str] | None) -> bool:
             and not any(names[word] for word in LOOKING_AT_NAMES)
         )
     return False
+
+
+def given_in_vain(statement: ast.AST, names: Counter[str]) -> str:
+    """The name that is given to another, where the function of these names has neither of them elsewhere; else nothing."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return ""
+    target, value = statement.targets[0], statement.value
+    if (
+        isinstance(target, ast.Name)
+        and isinstance(value, ast.Name)
+        and names[target.id] == names[value.id] == 1
+        and value.id not in LOOKING
+        and not any(names[word] for word in LOOKING_AT_NAMES)
+    ):
+        return value.id
+    return ""
+
+
+def is_given_in_vain(name: ast.AST, statement: ast.AST, function: ast.AST) -> bool:
+    """Whether a name is what a statement gives to another that the function never reads: what it stands for is no loss."""
+    if not isinstance(statement, ast.Assign) or statement.value is not name:
+        return False
+    return bool(given_in_vain(statement, remembered(function, "names in", names_in)))
 
 
 def names_in(function: ast.AST) -> Counter[str]:
@@ -350,7 +380,8 @@ def _lines_of(node: ast.AST) -> tuple[int, int] | None:
     return first, last
 
 
-def _common(one: list[str], other: list[str], most: int) -> int:
+def common(one: list[str], other: list[str], most: int) -> int:
+    """How many lines two texts have in common at their beginning, up to a number."""
     return next((index for index in range(most) if one[index] != other[index]), most)
 
 

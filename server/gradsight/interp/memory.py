@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradsight.interp.idle_edits import Grafted, remap
+from gradsight.interp.recent_texts import RecentTexts
 from gradsight.interp.syntax import remembered, set_on_self
 from gradsight.interp.visible_text import names_bound
 from gradsight.model.events import Event
@@ -85,11 +86,53 @@ class Memory:
         """Workspace modules that the last execution of the script imported."""
         self.outcome: Outcome | None = None
         """What the last analysis came to, as long as no text that it asked about says anything else."""
+        self.recent = RecentTexts()
+        self.retired: list[Unit] = []
+        """Units that others have taken the place of, the last ones first: who takes an edit back brings one of them back."""
+        self.retired_records: dict[tuple[Unit, str], list[Record]] = {}
+        """Of each entry the records that were replaced; they hold once more when the units that they rest on are back."""
 
     def same_outcome(self, units: list[Unit]) -> Outcome | None:
         """What the last analysis came to, if these units are what it was about, and have their lengths."""
         last = self.outcome
         return last if last is not None and last.units == units and last.lines == lines_of(units) else None
+
+    def begin(self) -> dict[tuple[Unit, str], Record]:
+        """The records until now; those of the analysis that begins take their place."""
+        previous, self.records, self.outcome = self.records, {}, None
+        return previous
+
+    def retire(self, previous: dict[tuple[Unit, str], Record]) -> None:
+        """All entries were looked at: what was replaced is kept as long as it can hold once more."""
+        for key, record in previous.items():
+            if self.records.get(key) is not record:
+                self.retired_records[key] = [record, *self.retired_records.get(key, ())][:MOST_RETIRED]
+        known = {*self.units, *self.retired}
+        self.retired_records = {
+            key: records for key, records in self.retired_records.items() if key[0] in known
+        }
+
+    def retire_units(self, units: list[Unit], parsed: list[Unit]) -> None:
+        """These were the units of the last text, and those are the ones of the next."""
+        now = set(parsed)
+        gone = [unit for unit in units if unit not in now and not unit.repaired]
+        kept = [unit for unit in self.retired if unit not in now]
+        self.retired = [*gone, *kept][:MOST_RETIRED]
+
+    def holding(
+        self,
+        known: Record | None,
+        key: tuple[Unit, str],
+        budget: int,
+        context: str,
+        rests_unchanged: Callable[[Record], bool],
+    ) -> Record | None:
+        """What is remembered of an entry and holds: the last record of it, or one before."""
+        records = [known] if known is not None else []
+        for record in records + self.retired_records.get(key, []):
+            if record.is_same_within(budget, context) and rests_unchanged(record):
+                return record
+        return None
 
     def take_over(self, grafts: list[Grafted]) -> None:
         """Units took over an edited text: what is known of them holds, but for what executed a method that does something else."""
@@ -100,10 +143,15 @@ class Memory:
             self.records = {
                 key: record for key, record in self.records.items() if record.entered.isdisjoint(changed)
             }
+            self.retired_records = {
+                key: [record for record in records if record.entered.isdisjoint(changed)]
+                for key, records in self.retired_records.items()
+            }
             if self.script is not None and not self.script.entered.isdisjoint(changed):
                 self.script = None
         units = {graft.unit for graft in grafts}
         known = {*self.records.values(), *([self.script] if self.script is not None else [])}
+        known |= {record for records in self.retired_records.values() for record in records}
         for record in known.union(self.outcome.records if self.outcome is not None else ()):
             if any(unit in units for _, unit, _, _ in record.gaps):
                 record.gaps = remap(record.gaps, grafts)
@@ -117,6 +165,8 @@ class Memory:
         return not graft.delta or not any(record.context == "driver" for record in self.records.values())
 
 
+MOST_RETIRED = 4
+"""So many units, and records of each entry, are kept that others have taken the place of."""
 COARSEST_LINES = 8
 STEADY_BITS = 4
 """Numbers of one length in bits are rounded to eight."""

@@ -12,6 +12,8 @@ from typing import Any
 
 from gradsight.model.values import Missing, Unknown, Value, is_constant
 
+RANKS = "how many processes there are, or which is this"
+MANY_PROCESSES = "whether this is one of many processes"
 FLAGS = {"store_true": False, "store_false": True}
 NOT_SAID = Missing()
 
@@ -54,6 +56,21 @@ ANSWERS: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+def needs_many_processes(value: Value, choice: bool) -> bool:
+    """Whether a condition was decided as it is where `torch.distributed` has been started."""
+    if not isinstance(value, Unknown):
+        return False
+    if value.asks is None:
+        return choice and value.reason == MANY_PROCESSES
+    kind, asked, constant = value.asks
+    if not isinstance(asked, Unknown) or asked.reason != RANKS or kind not in ANSWERS:
+        return False
+    try:
+        return any(bool(ANSWERS[kind](alone, constant)) for alone in (0, 1)) != choice
+    except TypeError:
+        return False
 
 
 def usual_name(options: dict[str, Value], names: dict[Unknown, str], value: Value) -> str:

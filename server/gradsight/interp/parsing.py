@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gradsight.interp.idle_edits import Grafted, graft
@@ -23,7 +23,7 @@ _OPENER = re.compile(r"^\s*(if|for|while|with|try|else|elif|except|finally|def|c
 # A blank line and then, in the first column, what only a definition begins with.  Inside a string of several lines it
 # can mean something else; the pieces on both sides of such a place do not parse by themselves.
 _BOUNDARY = re.compile(r"\n\n(?=def |class |async def |@)")
-_UNREADABLE = re.compile("[\0\ud800-\udfff]")
+UNREADABLE = re.compile("[\0\ud800-\udfff]")
 _LINE_IN_MESSAGE = re.compile(r"(?<=\bline )\d+")
 _BLOCK = 4096
 
@@ -40,6 +40,8 @@ class Parsed:
     window: Window | None = None
     grafts: list[Grafted] = field(default_factory=list)
     """Units that are the same as before, in another text."""
+    is_left: bool = False
+    """The text does not parse, and the units are those of the text before, where they were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def parse_text(path: str, text: str) -> Parsed:
     tree, _ = _parse(text)
     if tree is not None:
         return Parsed(split_units(path, text, tree), [])
-    odd = _UNREADABLE.search(text)
+    odd = UNREADABLE.search(text)
     if odd is not None:
         return _parse_readable(path, text, odd.start())
     pieces = _pieces(text)
@@ -84,7 +86,7 @@ def parse_text(path: str, text: str) -> Parsed:
 
 def _parse_readable(path: str, text: str, place: int) -> Parsed:
     """What can be read of a text that has characters which no source can have, the first of them at a place."""
-    parsed = parse_text(path, _UNREADABLE.sub(" ", text))
+    parsed = parse_text(path, UNREADABLE.sub(" ", text))
     line, column = text.count("\n", 0, place) + 1, place - (text.rfind("\n", 0, place) + 1)
     what = "a null character" if text[place] == "\0" else "half of a character"
     problem = SyntaxProblem(f"the text has {what}", Span(line, column, line, column + 1))
@@ -93,10 +95,19 @@ def _parse_readable(path: str, text: str, place: int) -> Parsed:
     return Parsed(parsed.units, [problem, *parsed.problems], (1, text.count("\n") + 1))
 
 
-def reparse(path: str, text: str, old_text: str, old_units: list[Unit], window: Window | None) -> Parsed:
+def reparse(
+    path: str,
+    text: str,
+    old_text: str,
+    old_units: list[Unit],
+    window: Window | None,
+    is_left_broken: Callable[[], bool] = lambda: False,
+    retired: Sequence[Unit] = (),
+) -> Parsed:
     """Parse an edited text, keeping the units that the edit did not touch (as the same objects, moved).
 
-    `window` is where the old text had to be repaired, if it had.
+    `window` is where the old text had to be repaired, if it had.  `is_left_broken`: asked where the text around the edit does
+    not parse, whether the old units shall stay as they are.  `retired`: units of texts before that may come back.
     """
     text, old_text = _with_line_feeds(text), _with_line_feeds(old_text)
     same, alike = _same_ends(text, old_text)
@@ -113,14 +124,26 @@ def reparse(path: str, text: str, old_text: str, old_units: list[Unit], window: 
     begin = _begin_of(text, start, edited[0], same)
     end = _end_of(text, stop, edited[1], len(text) - alike)
     middle = Piece(start, text[begin:end] if stop >= start else "")
-    tree, _ = _parse(middle.text + ("\n" if tail else ""))
+    tree, problem = _parse(middle.text + ("\n" if tail else ""))
     gone = old_units[len(head) : len(old_units) - len(tail)]
+    if problem is not None and window is None and not _ends_in_decorator(middle) and is_left_broken():
+        return Parsed(old_units, [_moved(problem, start - 1)], is_left=True)
     if tree is None:
         return _reparse_broken(path, text, head, tail, shift, middle, gone)
     for unit in tail:
         unit.offset += shift
-    units, grafts = _same_units(_units_of(path, middle, tree), gone, [*head, *tail])
+    units, grafts = _same_units(_units_of(path, middle, tree), gone, [*head, *tail], retired)
     return Parsed([*head, *units, *tail], [], grafts=grafts)
+
+
+def problem_of(text: str, first: int) -> SyntaxProblem | None:
+    """Why some lines do not parse, the first of which has a number; None also where what follows decides about it."""
+    problem = _parse(text)[1]
+    return (
+        _moved(problem, first - 1)
+        if problem is not None and not _ends_in_decorator(Piece(first, text))
+        else None
+    )
 
 
 def _reparse_broken(
@@ -130,7 +153,7 @@ def _reparse_broken(
     pieces = _pieces(text)
     begun = {unit.start for unit in head} | {unit.start + shift for unit in tail}
     sound = all(piece.start in begun or middle.start <= piece.start <= middle.end + 1 for piece in pieces[1:])
-    if not sound or _UNREADABLE.search(text):
+    if not sound or UNREADABLE.search(text):
         parsed = parse_text(path, text)
         units, _ = _same_texts(parsed.units, [*head, *gone, *tail])
         return Parsed(units, parsed.problems, parsed.window)
@@ -315,18 +338,20 @@ def _end_of(text: str, line: int, known: int, place: int) -> int:
 
 
 def _same_units(
-    fresh: list[Unit], old_units: list[Unit], others: list[Unit]
+    fresh: list[Unit], old_units: list[Unit], others: list[Unit], retired: Sequence[Unit] = ()
 ) -> tuple[list[Unit], list[Grafted]]:
     """Fresh units, those of them replaced by old ones that have the same text, or do the same; `others` were not edited."""
-    units, left = _same_texts(fresh, old_units)
+    units, left = _same_texts(fresh, [*old_units, *retired])
+    left = [unit for unit in left if unit not in retired]
     new = [unit for unit in fresh if unit in units]
     if len(new) != 1 or len(left) != 1:
         return units, []
     around = [*others, *(unit for unit in units if unit is not new[0]), left[0]]
-    grafted = graft(left[0], new[0], lambda: frozenset().union(*map(names_bound, around)))
-    if grafted is None:
-        return units, []
-    return [left[0] if unit is new[0] else unit for unit in units], [grafted]
+    for known in [left[0], *(unit for unit in retired if unit not in units)]:
+        grafted = graft(known, new[0], lambda: frozenset().union(*map(names_bound, around)))
+        if grafted is not None:
+            return [known if unit is new[0] else unit for unit in units], [grafted]
+    return units, []
 
 
 def _same_texts(fresh: list[Unit], old_units: list[Unit]) -> tuple[list[Unit], list[Unit]]:

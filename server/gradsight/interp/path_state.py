@@ -273,10 +273,10 @@ class PathState:
         self.gaps: dict[tuple[str, Unit, int, GapKind], int] = {}
         self.asked: set[str] = set()
         """The global names that this path looked up."""
-        self.isolated = False
-        """Whether values of the module are copied before use, so that entries cannot disturb each other."""
+        self.isolated = False  # Values of the module are copied before use: entries disturb nothing.
         self.private: dict[tuple[int, str], Value] = {}
-        self.has_receiver = False  # Whether the entry is a method of an object that was there before.
+        self.activations: list[Frame] = []  # Of functions: nobody looks into them when an entry is over.
+        self.has_receiver = False  # The entry is a method of an object that was there before.
         self.arms: set[Arm] = set()  # The branches that were taken.
         self.waiting: set[Arm] = set()
         """Branches not taken in loops that were left before their end, and that may be taken in a later round."""

@@ -33,6 +33,8 @@ class Optimizer(Opaque):
         """Whether it was given groups after it was made."""
         self.shows_all = False
         """Whether it is not seen being made, but what made it was given these parameters and nothing that holds others."""
+        self.doubtful: frozenset[Tensor] = frozenset()
+        """Parameters of unknown modules that it may not hold: nothing tells for which of several modules it was made."""
         self.is_global = False
         """Whether it was made by the module's own statements, and a function that is executed by itself finds it there."""
 

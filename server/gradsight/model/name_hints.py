@@ -53,6 +53,7 @@ NAMES: dict[str, str] = {
     "log probability": r"log_?p",
     "expects an error": r"raises|suppress",
     "step of training": r"^step$",
+    "counts steps": r"prog|bar$|timer|meter|count|track|prof|log|callback|hook|env",
 }
 """What a name with such words in it suggests."""
 

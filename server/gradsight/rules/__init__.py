@@ -73,6 +73,7 @@ MODULES = (
     "softmax_before_loss",
     "forward_called_directly",
     "parameter_refused",
+    "module_repeated",
     "gradient_count",
     "tensor_on_ctx",
     "dirty_not_marked",

@@ -143,6 +143,19 @@ assert grid[0].item() == 1.0
 assert values.grad.tolist() == [1.0, 1.0]
 ```
 
+`scatter` and `index_put_` set a row to one of its values as well, where `scatter_add` and `accumulate=True` add them. That is
+reported where the row numbers are written out, or where there are more of them than rows.
+
+```python
+import torch
+
+rows, values = torch.tensor([0, 0, 1]), torch.ones(3, requires_grad=True)
+grid = torch.zeros(2).scatter(0, rows, values)  # warning: GS107
+grid.sum().backward()
+assert grid[0].item() == 1.0
+assert values.grad.tolist() == [1.0, 1.0, 1.0]
+```
+
 ## Use instead
 
 Clone the value that has to stay as it is.
@@ -256,7 +269,8 @@ def _message(event: Event) -> str:
     if how == "stored":
         return f"this changes {alias or 'the stored data'} each time an item is fetched: clone the item first"
     if how == "rows":
-        return f"one row of {name} can get several values here, and only one stays: use `index_add`"
+        instead = event.names.get("instead") or "index_add"
+        return f"one row of {name} can get several values, and only one stays: use `{instead}`"
     if how == "parts":
         return f"{name} was overwritten before this line reads it: compute both parts first, then assign"
     if how == "source":

@@ -31,6 +31,28 @@ y.sum().backward()
 assert not encoder.weight.grad.any()
 ```
 
+A softmax over one element is one, whatever it is given, and the cross entropy of a single class is zero.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Sequential(nn.Linear(2, 1), nn.Softmax(dim=1))
+loss = (net(torch.ones(4, 2)) - 0.5).pow(2).mean()  # warning: GS208
+loss.backward()
+assert net[0].weight.grad.abs().sum() == 0
+```
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1)
+loss = nn.functional.cross_entropy(net(torch.ones(4, 2)), torch.zeros(4, dtype=torch.long))  # warning: GS208
+loss.backward()
+assert loss.item() == 0
+```
+
 ## Use instead
 
 Train on the value before rounding, and round where it is used.
@@ -99,6 +121,9 @@ def judge(event: Event) -> Finding | None:
     if event.kind == "gradient-cancels":
         message = f"the gradient of {named(event, 'target', 'this tensor')} cancels in this sum: `detach()` the difference"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.kind == "gradient-even":
+        message = f"{named(event, 'op')} goes over one element here, so its result never changes and nothing before it learns"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.names.get("cut") != "zero":
         return None
     lost = f"{named(event, 'parameter', 'what comes before')} learns nothing{' from it' if event.names.get('partly') else ''}"
@@ -124,7 +149,7 @@ def _excluded(run: RunTraces, finding: Finding) -> bool:
 RULE = Rule(
     "GS208",
     "gradient-is-zero",
-    ("path-cut", "gradient-cancels", "term-cut"),
+    ("path-cut", "gradient-cancels", "term-cut", "gradient-even"),
     judge,
     __doc__,
     advice="use a straight-through estimator or a smooth form",

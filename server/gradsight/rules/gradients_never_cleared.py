@@ -38,6 +38,22 @@ optimizer.step(closure)
 assert any(abs(gradient - 2 * value) > 0.1 for value, gradient in seen)
 ```
 
+Where one round steps for two losses, the first gradients are still there when the second ones arrive: they are applied twice.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+for step in range(3):
+    optimizer.zero_grad()
+    (weight * 2).sum().backward()
+    optimizer.step()
+    (weight * 3).sum().backward()  # warning: GS501
+    optimizer.step()
+assert weight.item() == -21.0  # three steps of 2 and three of 3 are 15
+```
+
 ## Use instead
 
 Clear the gradients in every step.
@@ -125,6 +141,8 @@ def judge(event: Event) -> Finding | None:
         message = (
             f"no `zero_grad()`: each call of `{event.names['method']}` adds to the gradients of earlier calls"
         )
+    if event.kind == "gradients-stepped-again":
+        message = "no `zero_grad()` since the last `step()`: the next one applies its gradients again"
     if event.names.get("in_closure"):
         message = "no `zero_grad()` in the closure: one `step()` adds up the gradients of all its calls"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
@@ -138,8 +156,8 @@ def fix(case: FixCase) -> Drafts:
 
 def _excluded(run: RunTraces, finding: Finding) -> bool:
     """Each optimizer has found gradients in several steps, and the agent, which looks for old ones there, saw none."""
-    if finding.data.get("in_closure"):
-        # Within one step the agent does not look.
+    if finding.data.get("in_closure") or finding.data.get("between"):
+        # Within one step, and between steps for different losses, the agent does not look.
         return False
     return bool(run.optimizers) and all(useful > 1 for _, useful in run.optimizers)
 
@@ -147,7 +165,7 @@ def _excluded(run: RunTraces, finding: Finding) -> bool:
 RULE = Rule(
     "GS501",
     "gradients-never-cleared",
-    ("gradients-never-cleared", "gradients-left-by-step"),
+    ("gradients-never-cleared", "gradients-left-by-step", "gradients-stepped-again"),
     judge,
     __doc__,
     advice="call `optimizer.zero_grad()` once per step",

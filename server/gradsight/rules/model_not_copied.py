@@ -46,6 +46,25 @@ for state in torch.ones(3, 4, 2):
 assert not torch.equal(target.weight, before)
 ```
 
+What is kept in a collection is the model itself, too: a dict of what was best, or a list to which one model is added
+again and again.
+
+```python
+import torch
+from torch import nn
+
+model = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+history = []
+for batch in torch.ones(3, 4, 2):
+    optimizer.zero_grad()
+    loss = model(batch).square().mean()
+    history.append((loss.item(), model))  # warning: GS514
+    loss.backward()
+    optimizer.step()
+assert torch.equal(history[0][1].weight, history[-1][1].weight)
+```
+
 ## Use instead
 
 `copy.deepcopy` makes a model of its own.
@@ -113,6 +132,8 @@ def judge(event: Event) -> Finding | None:
     message = f"{target} is {model} itself, and every step changes both: {cure}"
     if event.names.get("how") == "copy":
         message = f"`copy.copy` shares the parameters, so every step changes {target} too: {cure}"
+    if event.names.get("how") == "kept":
+        message = f"{target} keeps {model} itself, not a copy: {cure}"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
 

@@ -39,6 +39,31 @@ alone = nn.functional.cross_entropy(net(x), y)
 assert torch.equal(net.weight.grad, torch.autograd.grad(alone, net.weight)[0])
 ```
 
+Where `one_hot` of the largest weight replaces the weights, the layer that computes them learns nothing.
+
+```python
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.score, self.value = nn.Linear(4, 3), nn.Linear(4, 3)
+
+    def forward(self, x):
+        weights = self.score(x).softmax(-1)
+        chosen = nn.functional.one_hot(weights.argmax(-1), 3).float()  # warning: GS205
+        return chosen * self.value(x)
+
+
+net = Attention()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.ones(2, 4)).sum().backward()
+optimizer.step()
+assert net.score.weight.grad is None
+```
+
 ## Use instead
 
 Compute the loss on the scores themselves.

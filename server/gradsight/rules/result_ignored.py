@@ -40,6 +40,24 @@ for batch in torch.ones(2, 4, 3):
 assert torch.allclose(critic.weight.grad, torch.ones(1, 3))
 ```
 
+Or the total is built and logged, and the backward goes through one of its terms.
+
+```python
+import torch
+from torch import nn
+
+net, prior = nn.Linear(3, 1), nn.Linear(3, 1)
+optimizer = torch.optim.SGD([*net.parameters(), *prior.parameters()], lr=0.1)
+for batch in torch.ones(2, 4, 3):
+    fit = (net(batch) - 1).square().mean()
+    total = fit + 0.1 * prior(batch).square().mean()  # warning: GS209
+    print(total.item())
+    optimizer.zero_grad()
+    fit.backward()
+    optimizer.step()
+assert prior.weight.grad is None
+```
+
 A loop loses a result too: under its own name, or under one that the next iteration binds again. Here every layer is given `x`,
 and what the last one makes of it is all that stays.
 
@@ -66,6 +84,22 @@ for batch in torch.ones(3, 8, 4):
     net(batch).square().mean().backward()
     optimizer.step()
 assert net.layers[0].weight.grad is None
+```
+
+A write is lost where it goes into a copy: indexing with row numbers or with a mask copies, and so does `clone`.
+
+```python
+import torch
+from torch import nn
+
+table = nn.Embedding(4, 2)
+before = table.weight.detach().clone()
+rows = torch.tensor([0, 2])
+with torch.no_grad():
+    table.weight[rows].zero_()  # warning: GS209
+    flat = nn.utils.parameters_to_vector(table.parameters())
+    flat.clamp_(-0.1, 0.1)  # warning: GS209
+assert torch.equal(table.weight, before)
 ```
 
 A forward hook that binds `output` and returns nothing leaves the layer's output as it was. A hook on a view of a parameter,
@@ -121,7 +155,13 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     if event.kind == "term-unused":
+        if event.names.get("shown"):
+            message = f"{named(event, 'target')} is only shown: the backward comes through one of its terms, so the others train nothing"
+            return make_finding(event, RULE.code, RULE.name, message, "warning")
         message = f"{named(event, 'target')} is never used, so this term trains nothing: add it to the loss"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.kind == "write-lost":
+        message = f"{named(event, 'source')} is a copy that nothing reads, so this write is lost: write into the original"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.kind == "result-lost":
         message = f"{named(event, 'target')} is bound again in the next iteration, so this result is lost: collect it in a list"
@@ -145,7 +185,7 @@ def fix(case: FixCase) -> Drafts:
 RULE = Rule(
     "GS209",
     "result-ignored",
-    ("result-ignored", "term-unused", "result-lost"),
+    ("result-ignored", "term-unused", "result-lost", "write-lost"),
     judge,
     __doc__,
     advice="assign the result: `x = x.clamp(0)`",

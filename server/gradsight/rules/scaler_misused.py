@@ -153,6 +153,9 @@ def judge(event: Event) -> Finding | None:
     if event.names.get("how") == "refused":
         message = "the scaler steps before it has scaled any loss, which raises: call `scaler.scale(loss).backward()`"
         severity = "error"
+    if event.names.get("how") == "nothing":
+        message = "no parameter of this optimizer has a gradient, and then `scaler.step` raises: step only after its backward"
+        severity = "error"
     if event.names.get("how") == "unscaled":
         message = "these gradients were never scaled, and the scaler divides them by its scale: call `scaler.scale(loss).backward()`"
     finding = make_finding(event, RULE.code, RULE.name, message, severity)

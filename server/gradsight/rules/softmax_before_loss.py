@@ -38,6 +38,29 @@ loss = nn.functional.nll_loss(scores, torch.tensor([0]))  # warning: GS605
 assert torch.equal(loss, -scores[0, 0])
 ```
 
+Probabilities in the place of their logarithms are the third form: the loss is negative, and its gradient does not grow where
+the prediction is wrong.
+
+```python
+import torch
+from torch import nn
+
+scores = torch.tensor([[-20.0, 0.0]], requires_grad=True)
+loss = nn.functional.nll_loss(torch.softmax(scores, dim=1), torch.tensor([0]))  # warning: GS605
+loss.backward()
+assert scores.grad.abs().max() < 1e-6  # wrong by a lot, and nothing is learned
+```
+
+```python
+import torch
+from torch import nn
+
+teacher = torch.softmax(torch.tensor([[2.0, 0.0]]), dim=1)
+student = torch.tensor([[0.0, 0.0]], requires_grad=True)
+loss = nn.functional.kl_div(torch.softmax(student, dim=1), teacher, reduction="sum")  # warning: GS605
+assert loss.item() < 0  # a divergence never is
+```
+
 ## Use instead
 
 Pass the raw scores to the loss.
@@ -100,6 +123,9 @@ if TYPE_CHECKING:
 def judge(event: Event) -> Finding | None:
     if event.names.get("missing"):
         message = f"{named(event, 'loss')} gets raw scores but expects the output of {named(event, 'op')}: apply it first"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.names.get("no_log"):
+        message = f"{named(event, 'loss')} gets probabilities but expects their logarithms: use `log_softmax`"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"{named(event, 'op')} is applied twice: {named(event, 'loss')} already includes it, so pass the raw scores"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradsight.interp.libraries.torch_functions import TorchFunctions
+from gradsight.interp.libraries.process_groups import ProcessGroups
 from gradsight.model.library_objects import Distribution
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import IGNORANT, Cut, Node, Shape, Tensor, any_requires_grad
@@ -12,7 +12,7 @@ LOCATED = ("Normal", "Laplace", "Cauchy", "Gumbel")
 """Families whose entropy does not depend on where they lie."""
 
 
-class Distributions(TorchFunctions):
+class Distributions(ProcessGroups):
     """Objects that hold parameter tensors and make tensors from them."""
 
     def is_distribution_path(self, path: str) -> bool:

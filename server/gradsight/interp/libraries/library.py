@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any
 
+from gradsight.interp.idle_edits import is_given_in_vain
 from gradsight.interp.libraries.copying import Copying
 from gradsight.interp.option_defaults import note_option, usual_name
 from gradsight.interp.path_constraints import RESIZES
@@ -70,6 +71,7 @@ ANY_OF = {
 SHORT_PATHS = {
     "torch.nn.modules.module.Module": "torch.nn.Module",
     "torch.autograd.Variable": "torch.autograd.Variable",
+    "torch.jit.ScriptModule": "torch.nn.Module",
 }
 TENSORLESS = frozenset("time datetime os os.path sys json logging warnings pathlib argparse re shutil tqdm typing gc pprint pickle subprocess uuid hashlib string platform abc glob io matplotlib.pyplot wandb".split())  # fmt: skip
 
@@ -97,7 +99,10 @@ class Library(Copying):
         found = self.objects.builtin_name(name)
         if found is not MISSING:
             return found
-        return self.path.gap(f"name {name} is not defined here", node)
+        reason, function = f"name {name} is not defined here", self.path.frame.function
+        if function is not None and is_given_in_vain(node, self.path.node, function.node):
+            return Unknown(reason)
+        return self.path.gap(reason, node)
 
     def external_attribute(self, owner: External, name: str) -> Value:
         path = f"{owner.path}.{name}"

@@ -190,20 +190,6 @@ class TorchFunctions(LibrariesFloor):
                 )
         return self.nn.unknown_result(f"no model of {path}", args, kwargs, node)
 
-    def count_of_ranks(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
-        return Unknown("how many processes there are, or which is this", "number")
-
-    def gather_from_ranks(self, args: list[Value], kwargs: dict[str, Value], node: Syntax) -> Value:
-        """`all_gather(list, tensor)` copies the tensors of all processes, this one's too, and records nothing."""
-        filled = args[0] if args else kwargs.get("tensor_list")
-        given = self.nn.assume_input(args[1] if len(args) > 1 else kwargs.get("tensor"))
-        site = self.path.site(node)
-        if isinstance(filled, Seq) and isinstance(given, Tensor) and given.needs_grad() is not False:
-            for item in filled.items:
-                if isinstance(item, Tensor):
-                    item.cuts = item.cuts | {Cut("op", "all_gather", site, given, self.path.tick)}
-        return Unknown("work of other processes")
-
     def layer_named(self, name: str) -> str:
         """The layer class that does what a function of nn.functional does, if its fact is told under that name only."""
         return layers_by_plain_name(self.path.table).get(name.replace("_", "").lower(), "")
@@ -581,7 +567,8 @@ TORCH_SPECIAL = {
     "torch.autograd.Variable": "variable", "torch.autograd.grad": "autograd_grad", "torch.autograd.backward": "autograd_backward",
     "torch.utils.checkpoint.checkpoint": "nn.checkpoint",
     "torch.distributed.all_gather": "gather_from_ranks", "torch.distributed.get_world_size": "count_of_ranks",
-    "torch.distributed.get_rank": "count_of_ranks",
+    "torch.distributed.get_rank": "count_of_ranks", "torch.distributed.is_initialized": "is_one_of_many",
+    "torch.distributed.init_process_group": "begin_processes",
     "torch.multiprocessing.spawn": "spawn_processes", "torch.multiprocessing.Process": "make_process",
     "torch.multiprocessing.spawn.spawn": "spawn_processes", "torch.multiprocessing.start_processes": "spawn_processes",
 }  # fmt: skip

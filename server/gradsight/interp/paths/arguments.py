@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from typing import TypeGuard
 
 from gradsight.interp.paths.assembly import Machine
@@ -72,6 +73,26 @@ def unknown_argument(
         value.plain = is_whole_model(machine, outer, function.owner)
         value.argument = "" if value.plain else name
     return value
+
+
+def arguments_for(
+    machine: Machine, outer: Callable[[], Frame], function: Function, given: list[Value], context: str
+) -> tuple[list[Value], dict[str, Value]]:
+    """What a function is called with as an entry, after what it is given: by position, and by name."""
+    signature = function.node.args
+    parameters = [*signature.posonlyargs, *signature.args]
+    args = list(given)
+    first_default = len(parameters) - len(function.defaults)
+    for index, parameter in enumerate(parameters[len(given) :], start=len(given)):
+        default = function.defaults[index - first_default] if index >= first_default else None
+        if index >= first_default and default is None:
+            machine.has_optional_arguments = True
+            if machine.leaves_out_optional:
+                args.append(None)
+                continue
+        args.append(unknown_argument(machine, outer(), function, parameter, default, context))
+    rest, named = rest_of_arguments(machine, outer(), function, context)
+    return args + rest, named
 
 
 def rest_of_arguments(

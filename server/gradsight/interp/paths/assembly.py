@@ -131,15 +131,28 @@ class Machine(PathState):
         """The path is over: look back at the whole of it."""
         self.entry.finish()
 
-    def dissolve(self) -> None:
-        """Nobody looks at the path any more: what holds each other lets go, so that nothing has to look for such rings."""
+    def end_generators(self) -> None:
+        """One that is left before its end comes to an end when nobody has it any more, and needs the others for it."""
         for generator in list(self.generators):
-            # One that is left before its end comes to an end when nobody has it any more, and needs the others for it.
             with suppress(Exception):
                 generator.close()
-        for module in self.modules_made:
+
+    def let_go(self, activations: int, modules: int) -> None:
+        """What was made after the first so many activations and modules is not looked at any more, and lets go of each other."""
+        for module in self.modules_made[modules:]:
             # Its layers were made in the frame of its `__init__`, which holds it.
             module.attributes.clear()
+        for frame in self.activations[activations:]:
+            # A tensor was made at a place in the frame that holds it.
+            frame.namespace.clear()
+            frame.receiver = frame.calls = None
+            if frame.call_site is not None:
+                frame.call_site.frame.calls = None
+
+    def dissolve(self) -> None:
+        """Nobody looks at the path any more: what holds each other lets go, so that nothing has to look for such rings."""
+        self.end_generators()
+        self.let_go(0, 0)
         self.listener.let_go()
         floors = (self.loops, self.language, self.objects, self.facts, self.autograd, self.nn, self.libraries)
         for part in (*floors, self.entry, self):

@@ -23,7 +23,7 @@ from gradsight.interp.memory import (
     steady,
 )
 from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwanted
-from gradsight.interp.paths.arguments import given_to_constructor, rest_of_arguments, unknown_argument
+from gradsight.interp.paths.arguments import arguments_for, given_to_constructor
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.assumed_backward import differentiate, still_read
 from gradsight.interp.paths.call_graph import (
@@ -54,6 +54,7 @@ from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, make_receiver
 from gradsight.interp.paths.second_try import SecondTry, trained_in
+from gradsight.interp.paths.shared_starts import SharedStart
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
 from gradsight.interp.paths.unused_defaults import Giving
 from gradsight.interp.visible_text import names_bound
@@ -113,9 +114,11 @@ class Explorer:
 
     def run(self) -> list[Record]:
         """The records of all entries, in order."""
-        previous, self.memory.records, self.memory.outcome = self.memory.records, {}, None
+        previous = self.memory.begin()
         try:
-            return self.run_all(previous)
+            found = self.run_all(previous)
+            self.memory.retire(previous)
+            return found
         except Unwanted:
             # What was not looked at yet stays for the next analysis, which finds out whether it holds.
             if not self.has_run_script:
@@ -283,6 +286,7 @@ class Explorer:
         budget: int,
         most_paths: int,
         context: str = "script",
+        start: SharedStart | None = None,
     ) -> None:
         """Run one entry along its paths."""
         record.context, record.given, given = context, budget, budget
@@ -292,19 +296,21 @@ class Explorer:
         detours, has_optional = 0, False
         """Whether arguments may be left out: the second path is the one without them."""
         module = PythonModule("__main__", self.path)
+        start = start or SharedStart([])
         second = SecondTry(self.trains or context in ("script", "driver"))
         while budget > 0 and plan is not None:
             leaves_out = ways.paths == 1 and has_optional
             if leaves_out:
                 has_optional = False
-            machine = Machine(self.program, module, [] if leaves_out else plan.choices, budget)
+            way = PathPlan([]) if leaves_out else plan
+            known = start.begin(way, budget, given // MAKING_SHARE)
+            machine = known or Machine(self.program, module, way.choices, budget)
             machine.context = context
             machine.leaves_out_optional = leaves_out
-            machine.passes_by = plan.passes_by and not leaves_out
-            machine.wishes = {} if leaves_out else plan.wishes
+            machine.passes_by, machine.wishes = way.passes_by, way.wishes
             machine.making_budget = given // MAKING_SHARE
             machine.language.bounds_models = second.is_on
-            if context != "script":
+            if context != "script" and known is None:
                 machine.isolated = True
                 machine.entry.adopt(self.memory.modules)
                 self.over.append(machine)
@@ -333,11 +339,12 @@ class Explorer:
             record.entered |= machine.entered
             record.asked |= machine.asked
             if ways.paths == 1:
-                record.gaps = machine.gaps
+                record.gaps = dict(machine.gaps)
                 note_spent_budget(record, machine)
             together.add(machine.listener, machine.arms, not machine.passes_by)
             if ways.paths == 1 and second.is_wanted(machine):
                 budget, ways.paths = given, 0
+                start.kept.clear()
                 continue
             if leaves_out:
                 continue
@@ -467,15 +474,17 @@ class Explorer:
         previous: dict[tuple[Unit, str], Record],
         context: str,
     ) -> None:
+        start = SharedStart([self.namespace, *self.names_of_classes])
+
         def body(machine: Machine) -> None:
-            self.call_method_alone(machine, cls, method, context)
+            self.call_method_alone(machine, cls, method, context, start)
 
         budget = self.budget_for(method.defined().node)
         init, _ = cls.find("__init__")
         if isinstance(init, Function) and method.defined().name != "__init__":
             budget = min(steady(self.shared), budget + MAKING * self.budget_for(init.defined().node))
         self.trains = context == "function" and TRAIN in self.calls.reasons_for(method.defined().node)
-        self.run_entry(key, previous, body, budget, context)
+        self.run_entry(key, previous, body, budget, context, start=start)
 
     def drive(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
         """Start a class of a library as the library does, unless all that the library calls was executed."""
@@ -503,15 +512,14 @@ class Explorer:
         budget: int,
         context: str,
         most_paths: int = 4,
+        start: SharedStart | None = None,
     ) -> None:
         """Execute one entry, or take what is remembered of it."""
-        known = previous.get(key)
-        if known is not None and known.is_same_within(budget, context) and self.rests_unchanged(known):
-            record = known
-        else:
+        record = self.memory.holding(previous.get(key), key, budget, context, self.rests_unchanged)
+        if record is None:
             record = Record()
             self.running = key
-            self.explore(record, body, budget, most_paths, context)
+            self.explore(record, body, budget, most_paths, context, start)
             record.asked |= names_bound(key[0])
             record.units = rests_on(record.asked, self.binders, self.memory.unit_asked)
         self.memory.records[key] = record
@@ -522,17 +530,22 @@ class Explorer:
     def rests_unchanged(self, record: Record) -> bool:
         return record.units == rests_on(record.asked, self.binders, self.memory.unit_asked)
 
-    def call_method_alone(self, machine: Machine, cls: ClassValue, method: Function, context: str) -> None:
-        assert cls.unit is not None
-        assert cls.node is not None
-        machine.frame = self.outer_frame(machine, cls.unit)
-        if method.defined().name == "__init__":
-            machine.making_budget = machine.budget
-        given = self.giving.unknown_parts(cls)
-        receiver = make_receiver(machine, cls, given | given_to_constructor(machine, machine.frame, cls))
-        if method.defined().name == "__init__":
-            return
-        forget_state(receiver)
+    def call_method_alone(
+        self, machine: Machine, cls: ClassValue, method: Function, context: str, start: SharedStart
+    ) -> None:
+        receiver = start.receiver
+        if receiver is None:
+            assert cls.unit is not None
+            assert cls.node is not None
+            machine.frame = self.outer_frame(machine, cls.unit)
+            if method.defined().name == "__init__":
+                machine.making_budget = machine.budget
+            given = self.giving.unknown_parts(cls)
+            receiver = make_receiver(machine, cls, given | given_to_constructor(machine, machine.frame, cls))
+            if method.defined().name == "__init__":
+                return
+            forget_state(receiver)
+            start.keep(machine, receiver)
         self.call_alone(
             machine,
             method,
@@ -545,28 +558,9 @@ class Explorer:
         machine.frame = self.outer_frame(machine, defined.unit)
         machine.assuming = context in ("forward", "loss")
         machine.has_receiver = bool(given)
-        signature = defined.node.args
-        parameters = [*signature.posonlyargs, *signature.args]
-        args = list(given)
-        first_default = len(parameters) - len(defined.defaults)
-        for index, parameter in enumerate(parameters[len(given) :], start=len(given)):
-            if index >= first_default and defined.defaults[index - first_default] is None:
-                machine.has_optional_arguments = True
-                if machine.leaves_out_optional:
-                    args.append(None)
-                    continue
-            args.append(
-                unknown_argument(
-                    machine,
-                    self.outer_frame(machine, defined.unit),
-                    defined,
-                    parameter,
-                    defined.defaults[index - first_default] if index >= first_default else None,
-                    context,
-                )
-            )
-        rest, named = rest_of_arguments(machine, self.outer_frame(machine, defined.unit), defined, context)
-        args += rest
+        args, named = arguments_for(
+            machine, lambda: self.outer_frame(machine, defined.unit), defined, given, context
+        )
         # What happened to the object before is of an earlier moment than the first thing that the call does.
         machine.tick = started = machine.tick + 1
         machine.language.watched = defined.node

@@ -14,8 +14,13 @@ from typing import Any
 
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import PathState
-from gradsight.interp.paths.held_names import is_applied_by_helper, key_outside, own_modules
-from gradsight.interp.paths.placeholders import is_placeholder
+from gradsight.interp.paths.held_names import (
+    is_applied_by_class,
+    is_applied_by_helper,
+    key_outside,
+    own_modules,
+)
+from gradsight.interp.paths.placeholders import is_placeholder, is_value_used
 from gradsight.interp.paths.roles import (
     MODULE,
     OF_LEAVES,
@@ -27,6 +32,7 @@ from gradsight.interp.paths.roles import (
     deeds_of,
     is_follower_name,
     is_function_name,
+    is_only_applied,
     is_settings_name,
     key_of,
     may_train,
@@ -41,12 +47,10 @@ from gradsight.interp.paths.unknown_graphs import (
     UnknownGraphsObjects,
     indexes_tensor,
 )
-from gradsight.interp.syntax import statement_around
 from gradsight.model.events import PARAMETERS_OF
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.passed_cuts import cuts_of
-from gradsight.model.sites import Frame
 from gradsight.model.tensors import Maybe, Saved, Tensor, leaves_of
 from gradsight.model.trace import ModuleWrapped, StandInApplied
 from gradsight.model.values import (
@@ -219,6 +223,7 @@ class Evidence(UnknownGraphs):
         """Give every unknown optimizer the parameters of the modules that it can only be for, as far as they have been met."""
         for key, optimizer, value in self.unknown_optimizers:
             held = self.parameters_for(key, value)
+            optimizer.doubtful = self.doubtful_among(held or [], value)
             listed = optimizer.param_groups
             if not isinstance(listed, Seq):
                 continue
@@ -261,6 +266,17 @@ class Evidence(UnknownGraphs):
         named = [one for module in modules for one in self.nn.tensors_of(module, "parameter")]
         # A part that follows another one is moved by hand.
         return [*direct, *(tensor for name, tensor in named if not is_follower_name(name.rpartition(".")[0]))]
+
+    def doubtful_among(self, held: list[Tensor], value: Unknown) -> frozenset[Tensor]:
+        """Parameters that an optimizer is given for want of another: those of modules that the text only applies.
+
+        Of `def step(generator, critic, optimizer)` it may be for one of them. `critic.train()` tells that this one learns.
+        """
+        if len(self.unknown_modules) < 2 or value.given or value.part_of is not None:
+            return frozenset()
+        applied = [layer for key, layer in self.unknown_modules if is_only_applied(key, self.scopes_of(key))]
+        owned = {tensor for layer in applied for _, tensor in self.nn.tensors_of(layer, "parameter")}
+        return frozenset(owned.intersection(held))
 
     def only_optimizer(self, key: str) -> Any:
         """The optimizer that a text steps beside a schedule, if there is one alone."""
@@ -331,9 +347,8 @@ class Evidence(UnknownGraphs):
         is_module = isinstance(self.stand_ins.get(id(value)), Layer) or role_of(key, texts) == MODULE
         if is_function_name(name) and not is_module:
             return False
-        return any(
-            key in deeds_of(one).called or is_applied_by_helper(self.language.load_name, key, one)
-            for one in texts
+        return is_applied_by_class(owner.cls, name) or any(
+            is_applied_by_helper(self.language.load_name, key, one) for one in texts
         )
 
     def filled_in_elsewhere(
@@ -515,8 +530,9 @@ class EvidenceObjects(UnknownGraphsObjects):
     def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Value:
         is_new = name not in owner.attributes
         found = super().stored_attribute(owner, name, node)
-        if is_new and type(found) is Unknown and owner.module is not None and is_of_library(owner.cls):
-            found.part_of = owner
+        if is_new and type(found) is Unknown and owner.module is not None:
+            if is_of_library(owner.cls) or (owner.open and is_applied_by_class(owner.cls, name)):
+                found.part_of = owner
         if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
             note_setting(self.path, found, name)
         return found
@@ -579,9 +595,3 @@ class EvidenceAutograd(UnknownGraphsAutograd):
             tensor.node, tensor.requires_grad = None, False
             return Array(None, tensor.cuts)
         return super().tensor_method(tensor, name, args, kwargs, node)
-
-
-def is_value_used(call: ast.AST, frame: Frame) -> bool:
-    """Whether a call is more than a statement of its own."""
-    statement = statement_around(call, frame)
-    return not (isinstance(statement, ast.Expr) and statement.value is call)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from gradsight.interp.paths.roles import deeds_of, key_of
 from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.sites import Frame
-from gradsight.model.values import Function, Instance, Layer, Unknown, Value
+from gradsight.model.values import ClassValue, Function, Instance, Layer, Unknown, Value
 
 
 def key_outside(frame: Frame, value: Unknown, key: str) -> str:
@@ -37,6 +37,12 @@ def own_modules(frame: Frame, key: str) -> list[Value]:
         for value in beside.values()
         if isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
     ]
+
+
+def is_applied_by_class(cls: ClassValue, name: str) -> bool:
+    """Whether the methods of a class apply an attribute of it: `self.encoder(x)`."""
+    texts = [one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None]
+    return any(f"self.{name}" in deeds_of(one).called for one in texts)
 
 
 def is_applied_by_helper(load: Callable[[ast.Name], Value], key: str, text: ast.AST) -> bool:

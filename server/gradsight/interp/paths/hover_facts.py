@@ -17,6 +17,7 @@ from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.paths.grad_fns import grad_fn_name, name_of
 from gradsight.interp.paths.name_observer import NameObserver, Onlookers, Sighting, stems_from_unrecorded_view
+from gradsight.interp.paths.shared_starts import SharedStart
 from gradsight.interp.paths.unfollowed_arms import Bindings, ConditionLooks, Keeping, PathTurns
 from gradsight.interp.syntax import sign_of
 from gradsight.interp.tensors.shapes import RESHAPES_IN_PLACE, spelled
@@ -246,9 +247,10 @@ class Onlooker(Explorer):
         budget: int,
         context: str,
         most_paths: int = 4,
+        start: SharedStart | None = None,
     ) -> None:
         if self.chosen(key, self.candidate):
-            self.explore(Record(), body, budget, most_paths, context)
+            self.explore(Record(), body, budget, most_paths, context, start)
 
     def run_chosen(self) -> None:
         """Execute the chosen functions and methods, each by itself."""

@@ -73,6 +73,16 @@ class Importing(UnitRunner):
             for owner, name, value in modules.changes:
                 self.change_shared(owner, name, value)
 
+    def changes_of_shared(self) -> int:
+        """How much of shared modules the path has changed so far."""
+        shared: SharedModules | None = self.path.program.shared
+        return len(shared.changes) if shared is not None else 0
+
+    def undo_changes_of_shared(self, count: int) -> None:
+        """What the path has changed of shared modules after the first so many changes is as it was."""
+        if self.path.program.shared is not None:
+            self.path.program.shared.undo(count)
+
     def find_module(self, name: str, level: int) -> PythonModule | None:
         """A module of the workspace or of the user's own models, else our model of a library."""
         finder: Finder | None = self.path.program.finder

@@ -9,6 +9,7 @@ from gradsight.interp.paths.roles import (
     OF_LEAVES,
     is_source_name,
     key_of,
+    what_is_applied,
 )
 from gradsight.interp.paths.settings_defaults import default_in, names_of_settings
 from gradsight.interp.paths.unknown_graphs import DESCRIBING, may_be_one, spoken_callee
@@ -93,7 +94,8 @@ class EvidenceLibraries(Transforms):
     def call_unknown(
         self, function: Unknown, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
-        stand_in = self.entry.stand_in_for(function, getattr(node, "func", None))
+        called = node.func if isinstance(node, ast.Call) else None
+        stand_in = self.entry.stand_in_for(function, what_is_applied(called) if called is not None else None)
         if isinstance(stand_in, Layer):
             return self.nn.call_layer(stand_in, args, kwargs, node)
         result = super().call_unknown(function, args, kwargs, node)
@@ -188,6 +190,9 @@ class EvidenceLibraries(Transforms):
                 return self.objects.call_method(stand_in, name, args, kwargs, node)
             if receiver.graph is not None and name in OF_LEAVES:
                 return receiver if name.endswith("_") else Unknown(f"{name} of a value of unknown code")
+        if name == "forward" and (args or kwargs) and type(receiver) is Unknown and receiver.tensor is None:
+            # `self.encoder.forward(x)` applies it, as `self.encoder(x)` does.
+            return self.call_unknown(receiver, args, kwargs, node)
         if not args and receiver.tensor is None and receiver.graph is None:
             if name == "item":
                 return self.number_of(receiver, node)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax import remembered, statement_around
+from gradsight.model.sites import Frame
 from gradsight.model.values import Function, Value
 
 
@@ -18,6 +19,12 @@ def is_placeholder(method: Value, is_value_used: bool) -> bool:
         return False
     kind: str = remembered(method.defined().node, "placeholder", _kind_of)
     return kind == "refuses" or (kind == "empty" and is_value_used)
+
+
+def is_value_used(call: ast.AST, frame: Frame) -> bool:
+    """Whether a call is more than a statement of its own."""
+    statement = statement_around(call, frame)
+    return not (isinstance(statement, ast.Expr) and statement.value is call)
 
 
 def _kind_of(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> str:

@@ -36,7 +36,8 @@ def make_receiver(machine: Machine, cls: ClassValue, given: dict[str, Value] | N
     init, _ = cls.find("__init__")
     if isinstance(init, Function):
         defined = init.defined()
-        place = cls.node if init.unit.library and cls.node is not None else defined.node
+        # A place is a line of the class's own text.
+        place = cls.node if init.unit is not cls.unit and cls.node is not None else defined.node
         is_made, machine.entry.making = False, "whole"
         with contextlib.suppress(RaisedError, PathEnded), machine.entry.purse(machine.making_budget):
             arguments = {**unknown_roles(defined, cls), **(given or {})}

@@ -11,6 +11,7 @@ import ast
 import re
 from functools import lru_cache
 
+from gradsight.interp.paths.graph_makers import graph_makers, stepped_things
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.model.name_hints import BY_NAME, suggests
@@ -24,6 +25,7 @@ ONLY_MODULES = frozenset({
 })  # fmt: skip
 """Methods that nothing but a module has."""
 SWITCHES = frozenset({"train", "eval"})
+TELLING_OF_TRAINING = frozenset({"train", "zero_grad", "parameters", "named_parameters", "requires_grad_"})
 ONLY_SCALERS = frozenset({"unscale_", "get_scale"})
 NAMES_KEPT = 4096
 """A program has few names: what they suggest is kept for so many."""
@@ -76,7 +78,7 @@ def _deeds_of(scope: ast.AST) -> Deeds:
             name = target.id
         if not node.args and not node.keywords:
             continue
-        key = key_of(target)
+        key = key_of(what_is_applied(target))
         if key:
             deeds.called.add(key)
         for argument in [*node.args, *[keyword.value for keyword in node.keywords]]:
@@ -88,6 +90,11 @@ def _deeds_of(scope: ast.AST) -> Deeds:
         if owner:
             deeds.attributes.setdefault(owner, set()).add(read.attr)
     return deeds
+
+
+def what_is_applied(target: ast.AST) -> ast.AST:
+    """What a call applies: `self.encoder` of `self.encoder(x)`, and of `self.encoder.forward(x)`."""
+    return target.value if isinstance(target, ast.Attribute) and target.attr == "forward" else target
 
 
 def called_on_self(function: ast.AST) -> frozenset[str]:
@@ -174,6 +181,10 @@ def role_of(key: str, scopes: list[ast.AST]) -> str:
 
 
 def _role_of(key: str, scopes: list[ast.AST]) -> str:
+    return role_by_deeds(key, scopes) or role_beside_backward(key, scopes)
+
+
+def role_by_deeds(key: str, scopes: list[ast.AST]) -> str:
     all_deeds = [deeds_of(scope) for scope in scopes]
     done: set[str] = set()
     is_named = False
@@ -219,6 +230,18 @@ def _role_of(key: str, scopes: list[ast.AST]) -> str:
     return ""
 
 
+def role_beside_backward(key: str, scopes: list[ast.AST]) -> str:
+    """The role of what no deed tells: it is among what must have brought the graph of a backward, or all that steps after it."""
+    makers = graph_makers(scopes)
+    if key in makers and not any(role_by_deeds(other, scopes) for other in makers):
+        return MODULE
+    stepped = stepped_things(scopes)
+    if key in stepped and not suggests(SCHEDULER, key):
+        rivals = [one for one in stepped if one != key and not suggests(SCHEDULER, one)]
+        return "" if rivals else OPTIMIZER
+    return ""
+
+
 def has_module_beside(key: str, all_deeds: list[Deeds]) -> bool:
     """Whether a value that differs from this one by its number alone is a module: `self.qf2` beside `self.qf1`."""
     stem = key.rstrip(DIGITS)
@@ -227,6 +250,11 @@ def has_module_beside(key: str, all_deeds: list[Deeds]) -> bool:
         for deeds in all_deeds
         for other, done in deeds.methods.items()
     )
+
+
+def is_only_applied(key: str, scopes: list[ast.AST]) -> bool:
+    """Whether nothing that these texts do to a module tells that it is trained: it may belong to somebody else."""
+    return not any(TELLING_OF_TRAINING & deeds_of(scope).done_to(key) for scope in scopes)
 
 
 def own_optimizers(key: str, deeds: Deeds) -> set[str]:

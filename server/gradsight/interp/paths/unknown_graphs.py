@@ -30,6 +30,7 @@ from gradsight.interp.tensors.tensor_api import TensorApi
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Edge, Maybe, Node, Tensor, any_requires_grad
+from gradsight.model.unfinished import leave_unfinished
 from gradsight.model.values import (
     ClassValue,
     External,
@@ -49,6 +50,8 @@ PURSE_STATE = ("frame", "node", "grad_mode", "inference", "autocast", "mode_site
 OF_LOADER = "data of a loader"
 """Why the items of what a program loops over as data are not known; they are leaves."""
 PARTS_PER_RECEIVER = 4
+FAR_PARTS = 2
+"""A part of a model that another file makes may cost one part in so many of what is left, so that the others are made, too."""
 MOST_ALIKE = 4
 """Parts that one call makes one after the other before they repeat."""
 PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "copy", "split", "index", "count", "sort", "format", "type", "size", "extend", "insert", "remove", "clear", "join", "replace", "strip", "add", "train", "eval", "apply", "to"}  # fmt: skip
@@ -261,20 +264,21 @@ class UnknownGraphsLanguage(Contexts):
         if len(alike) >= MOST_ALIKE:
             alike.append(alike[-2])
             return alike[-1]
-        if not entry.making or entry.making == "part" or path.budget < 2 * PARTS_PER_RECEIVER:
+        if entry.making == "part" or path.budget < 2 * PARTS_PER_RECEIVER:
             alike.append(super().instantiate(cls, args, kwargs, node))
             return alike[-1]
         place = len(path.modules_made)
         part: Any = None
-        with entry.purse(path.budget // PARTS_PER_RECEIVER):
+        making = entry.making
+        with entry.purse(path.budget // (PARTS_PER_RECEIVER if making else FAR_PARTS)):
             entry.making = "part"
             try:
                 part = super().instantiate(cls, args, kwargs, node)
             finally:
-                entry.making = "whole"
+                entry.making = making
         if part is None:
             part = path.modules_made[place]
-            part.open = True
+            leave_unfinished(part)
         model = entry.whole_parts.get(structure)
         if not getattr(part, "open", True):
             entry.whole_parts[structure] = part

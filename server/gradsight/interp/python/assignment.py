@@ -8,7 +8,7 @@ from typing import Any
 from gradsight.interp.python.language_floor import LanguageFloor
 from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import ConditionAsked, NameSeen
+from gradsight.model.trace import ConditionAsked, Iterated, NameSeen
 from gradsight.model.values import Names, Seq, Value
 
 MOST_ROWS = 16
@@ -88,6 +88,8 @@ class Assignment(LanguageFloor):
         starred = next((i for i, target in enumerate(targets) if isinstance(target, ast.Starred)), None)
         if isinstance(value, Seq) and value.exact:
             items = value.items
+            if value.kind == "list" and len(items) > 1:
+                self.path.tell(Iterated(value, self.path.node))
             if starred is None:
                 if len(items) == len(targets):
                     for target, item in zip(targets, items):

@@ -12,6 +12,7 @@ from gradsight.interp.python import abstract_types
 from gradsight.interp.python.class_making import class_of_parts
 from gradsight.interp.python.loops import ROUNDS_OF_A_LOOP
 from gradsight.interp.python.objects import Objects
+from gradsight.interp.python.set_algebra import distinct
 from gradsight.interp.syntax_parts import expression_in
 from gradsight.model.library_objects import RaisedObject
 from gradsight.model.passed_cuts import cuts_of
@@ -297,11 +298,12 @@ class Builtins(Objects):
                 self.language.call(key, [item], {}, node)
 
     def collect(self, value: Value) -> tuple[list[Value], bool]:
-        """Up to 64 items and whether they are all; of what a loop that was left early has filled, some are listed."""
+        """Up to 64 items, or what is listed, and whether they are all; of what a loop that was left early has filled, some are."""
+        most = max(64, len(value.items)) if isinstance(value, Seq) else 64
         iterator, length = self.iterate(value)
-        items = [item for _, item in zip(range(65), iterator)]
-        if len(items) > 64:
-            return items[:64], False
+        items = [item for _, item in zip(range(most + 1), iterator)]
+        if len(items) > most:
+            return items[:most], False
         return items, length is not None and not (type(value) is Seq and value.partial)
 
     def builtin_reversed(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
@@ -313,8 +315,8 @@ class Builtins(Objects):
     def make_sequence(self, kind: str, args: list[Value], node: ast.AST) -> Seq:
         if not args:
             return Seq(kind, [], True, self.path.site(node))
-        if isinstance(args[0], Seq) and args[0].exact and kind != "set" and not args[0].once:
-            copy = Seq(kind, list(args[0].items), True, self.path.site(node))
+        if isinstance(args[0], Seq) and args[0].exact and not args[0].once:
+            copy = Seq(kind, distinct(kind, args[0].items), True, self.path.site(node))
             copy.partial, copy.unlisted = args[0].partial, args[0].unlisted
             return copy
         if isinstance(args[0], Stream):
@@ -331,9 +333,7 @@ class Builtins(Objects):
             result.owners = args[0].owners
             return result
         items, exact = self.collect(args[0])
-        if kind == "set" and all(is_constant(item) for item in items):
-            items = list(dict.fromkeys(items))
-        result = Seq(kind, items, exact, self.path.site(node))
+        result = Seq(kind, distinct(kind, items), exact, self.path.site(node))
         result.owners = owners_of_rest(args[:1])
         return result
 

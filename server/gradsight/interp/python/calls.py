@@ -215,6 +215,8 @@ class Calls(Expressions):
             callee.expecting = frame.expecting
         callee.owner = function.owner
         callee.receiver = args[0] if args else None
+        if self.path.isolated and not self.path.unheard:
+            self.path.activations.append(callee)
         self.path.executed.add(syntax)
         if isinstance(syntax, ast.Lambda):
             previous = self.path.enter(callee)

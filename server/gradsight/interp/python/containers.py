@@ -9,8 +9,9 @@ from typing import Any, TypeGuard
 
 from gradsight.interp.option_defaults import usual_name
 from gradsight.interp.python.iteration import Iteration
+from gradsight.interp.python.set_algebra import OPERATION, combined
 from gradsight.model.tensors import IGNORANT, Node, Tensor
-from gradsight.model.trace import ContainerMade, ItemRead, Iterated, Stored
+from gradsight.model.trace import Collected, ContainerMade, ItemRead, Iterated, Stored
 from gradsight.model.unlisted import owners_of_rest
 from gradsight.model.values import (
     MISSING,
@@ -185,8 +186,8 @@ class Containers(Iteration):
             return Number()
         if name == "__getitem__" and args:
             return self.sequence_item(receiver, args[0], node)
-        if name in ("intersection", "union", "difference"):
-            return Seq(receiver.kind, list(items), False)
+        if name in OPERATION:
+            return self.combined_with(receiver, OPERATION[name], args)
         if name in ("to", "cuda", "cpu") and receiver.kind != "list":
             return receiver
         if name == "_replace" and receiver.fields is not None:
@@ -197,6 +198,17 @@ class Containers(Iteration):
                     copy.items[receiver.fields.index(key)] = value
             return copy
         return self.path.gap(f"method {name} of a sequence", node)
+
+    def combined_with(self, receiver: Seq, operator: str, others: list[Value]) -> Seq:
+        """`set(model.parameters()).difference(head.parameters(), …)`."""
+        result = Seq(receiver.kind, list(receiver.items), receiver.exact)
+        result.partial = receiver.partial
+        for other in others:
+            iterator, length = self.iterate(other)
+            given = Seq("set", list(islice(iterator, MOST_PARAMETERS)), length is not None)
+            given.partial = isinstance(other, Seq) and other.partial
+            result = combined(operator, result, given)
+        return result
 
     def add_to_sequence(self, receiver: Seq, name: str, args: list[Value], node: ast.AST) -> None:
         """One more item, or those of other collections."""
@@ -247,6 +259,8 @@ class Containers(Iteration):
         for tensor in tensors_in(value, 3):
             self.stored(tensor, receiver, node)
         receiver.items.append(value)
+        if isinstance(value, (Instance, Layer, Seq)):
+            self.path.tell(Collected(value, receiver, self.path.site(node)))
         if self.path.frame.loops:
             self.loops.note_growth(receiver)
         if receiver.maxlen is not None and len(receiver.items) > receiver.maxlen:

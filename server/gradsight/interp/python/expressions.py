@@ -10,6 +10,7 @@ from typing import Any
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.comparisons import Comparisons
 from gradsight.interp.python.loops import MANY
+from gradsight.interp.python.set_algebra import combined
 from gradsight.interp.python.settings_arithmetic import is_of_settings, scales_number, setting_like
 from gradsight.interp.syntax import hands_on_what_it_draws, reads_what_it_draws
 from gradsight.interp.syntax_parts import syntax_parts
@@ -340,12 +341,7 @@ class Expressions(Comparisons):
             if isinstance(seq, Seq):
                 return Seq(seq.kind, list(seq.items), False)
         if name in ("sub", "or", "and", "xor") and isinstance(left, Seq):
-            if name in ("sub", "and") and isinstance(right, Seq) and is_whole(left) and is_whole(right):
-                if all(is_comparable(item) for item in [*left.items, *right.items]):
-                    wanted = name == "and"
-                    kept = [one for one in left.items if is_among(one, right.items) is wanted]
-                    return Seq(left.kind, kept)
-            return Seq(left.kind, list(left.items), False)
+            return combined(name, left, right)
         if isinstance(left, (Array, Unknown)) or isinstance(right, (Array, Unknown)):
             unknown = Unknown("arithmetic on a sequence")
             unknown.cuts = cuts_of(left) | cuts_of(right)
@@ -584,14 +580,3 @@ def _too_big(name: str, left: Value, right: Value) -> bool:
 
 
 __all__ = ["Expressions", "Function", "Layer", "Method"]
-
-
-def is_comparable(value: Any) -> bool:
-    """Whether two such values are known to be equal or not; a stand-in for many parameters is none."""
-    if isinstance(value, Tensor):
-        return "<stand in>" not in (value.attributes or {})
-    return isinstance(value, (str, int, float, Instance, Layer))
-
-
-def is_among(value: Any, items: list[Any]) -> bool:
-    return any(one is value or (isinstance(one, (str, int, float)) and one == value) for one in items)

@@ -198,7 +198,9 @@ class Indexing(TensorAttributes):
     def write_item(self, tensor: Tensor, index: Value, value: Value, node: Syntax) -> None:
         """`tensor[index] = value`."""
         site = self.path.site(node)
-        if isinstance(index, Tensor) and index.dtype == "int":
+        if (isinstance(index, Tensor) and index.dtype == "int") or (
+            type(index) is Seq and index.kind == "list"
+        ):
             self.path.tell(RowsWritten(tensor, index, value, node))
         self.path.tick += 1
         if numel(index_shape(tensor.shape, index)) == 0:

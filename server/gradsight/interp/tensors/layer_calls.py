@@ -133,7 +133,8 @@ class Modules(ModuleMethods):
         self.shape_of_layer(layer, result, bound)
         lay_out(name, layer.options, bound.get("input", bound.get("query")), result)
         first = next(iter(bound.values()), None)
-        self.path.tell(Applied(name.rpartition(".")[2], first, list(bound.values()), result, node))
+        given = list(bound.values())
+        self.path.tell(Applied(name.rpartition(".")[2], first, given, result, node, layer.options))
         return result
 
     def apply_run(self, run: LayerRun, value: Value, node: Syntax) -> Value:

@@ -301,8 +301,8 @@ class Training(Modes):
         self.act("zero", module, site)
 
     def mode_switched(self, module: Module, training: Value, site: Site) -> None:
-        if isinstance(training, bool):
-            self.act("train" if training else "eval", module, site)
+        """A mode that is not known is one that was set before: who hands it on leaves eval mode, if it was not there from the start."""
+        self.act("eval" if training is False else "train", module, site)
 
     # -- schedulers and scalers --------------------------------------------------------------------------------------
 

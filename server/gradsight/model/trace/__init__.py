@@ -41,6 +41,7 @@ from gradsight.model.trace.language import (
     Assigning,
     CallReturned,
     ClassTensorRead,
+    Collected,
     ContainerMade,
     ForwardReturned,
     GaveUp,
@@ -124,7 +125,7 @@ Fact = (
     | NonLeafOptimized | BeforeInit | ParameterRefused | NoGraph | NotScalar | SavedOverwritten | FreedNeeded | SavedChanged | GraphFound | Walked
     | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
-    | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | ItemStoring | ItemRead | Iterated
+    | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | Collected | ItemStoring | ItemRead | Iterated
     | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | ModuleHooked | InputShown | ScalerStepping
     | MethodReturned | OptimizerRefused | FunctionRefused | CheckpointRefused | FlagRefused | GradientRefused | Frozen | ModuleWrapped | StandInApplied
     | NameSeen | ConditionAsked | ArgumentsBound | CaseSelected | Recording | ResultsMade | OperandsSaved | LoopEnded | HandedOut | LeafMade
@@ -173,6 +174,7 @@ __all__ = [
     "ClassTensorRead",
     "Cleared",
     "Clearing",
+    "Collected",
     "Combined",
     "ConditionAsked",
     "ContainerMade",

@@ -49,6 +49,14 @@ class Stored(NamedTuple):
     container: Any = None
 
 
+class Collected(NamedTuple):
+    """A value that is no tensor, a module or a tuple for example, was put into a list by a method of it."""
+
+    value: Any
+    container: Seq
+    site: Site
+
+
 class ItemStoring(NamedTuple):
     """`owner[key] = value` is about to be executed."""
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Region, Tensor, Write
+from gradsight.model.values import Seq
 
 
 class Used(NamedTuple):
@@ -25,13 +26,14 @@ class Viewed(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """A torch function or a layer gave a result."""
+    """A torch function or a layer gave a result; `options` are those of the layer."""
 
     name: str
     first: Any
     arguments: list[Any]
     result: Any
     node: ast.AST
+    options: Given[str, Any] | None = None
 
 
 class Combined(NamedTuple):
@@ -65,10 +67,10 @@ class Wrote(NamedTuple):
 
 
 class RowsWritten(NamedTuple):
-    """`tensor[index] = value` was executed, with a tensor of row numbers as the index."""
+    """`tensor[index] = value` was executed, with a tensor or a list of row numbers as the index."""
 
     tensor: Tensor
-    rows: Tensor
+    rows: Tensor | Seq
     value: Any
     node: ast.AST
 

@@ -1,0 +1,162 @@
+"""Which unknown callables of a text must have brought the graph that its backward needs, and which unknown object steps.
+
+`loss.backward()` raises unless something has brought a graph.  *Maker*: a parameter of the function, or an attribute of
+`self`, that is called on the way to the loss.  Where no other evidence tells which of them are modules, all of them are taken for
+modules, whatever their names: of `g(f(x))` each gets gradients if the other does.  In the same way the only thing with a `step()`
+beside a backward is what applies the gradients.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+
+from gradsight.interp.paths.grad_guards import name_of
+from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import assigned, parts_of, syntax_parts
+from gradsight.model.name_hints import suggests
+
+Keys = frozenset[str]
+NOTHING: Keys = frozenset()
+UNSEEN = ""
+"""In place of a key: something that this text does not show may have brought the graph."""
+CUTS = frozenset({"detach", "data", "item", "numpy", "tolist"})
+"""What stands behind one of these brings no graph."""
+WITHOUT_GRADIENTS = frozenset({"no_grad", "inference_mode"})
+MOST_NAMES = 200
+"""A text that binds more has more to it than a walk along its names shows."""
+
+
+def graph_makers(scopes: list[ast.AST]) -> Keys:
+    """What all backwards in these texts can have their graphs from; empty where that may be something else."""
+    found = NOTHING.union(*(remembered(one, "graph makers", _makers_in) for one in functions_of(scopes)))
+    return NOTHING if UNSEEN in found else found
+
+
+def stepped_things(scopes: list[ast.AST]) -> Keys:
+    """What has a `step()` without arguments in a loop that has a backward, by its key."""
+    return NOTHING.union(*(remembered(one, "stepped things", _stepped_in) for one in functions_of(scopes)))
+
+
+def functions_of(scopes: list[ast.AST]) -> Iterator[ast.FunctionDef]:
+    """The functions of texts that hold a backward."""
+    for scope in scopes:
+        for one in [scope] if isinstance(scope, ast.FunctionDef) else parts_of(scope, ast.FunctionDef):
+            if remembered(one, "differentiated", _differentiated):
+                yield one
+
+
+def _differentiated(text: ast.AST) -> list[ast.expr]:
+    """What `backward()` is called on."""
+    return [
+        call.func.value
+        for call in parts_of(text, ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "backward" and not call.args
+    ]
+
+
+class Flow:
+    """What the names of one function were computed from, and by which makers."""
+
+    def __init__(self, function: ast.FunctionDef) -> None:
+        signature = function.args
+        named = [*signature.posonlyargs, *signature.args, *signature.kwonlyargs]
+        self.parameters = {one.arg for one in named}
+        self.values: dict[str, list[ast.expr]] = {}
+        self.unrecorded = frozenset(
+            part
+            for block in parts_of(function, ast.With)
+            if is_unrecorded(block)
+            for part in syntax_parts(block)
+        )
+        for target, value in assigned(function):
+            self.note(target, value)
+        for longer in parts_of(function, ast.AugAssign):
+            self.note(longer.target, longer.value)
+        for declared in parts_of(function, ast.AnnAssign):
+            if declared.value is not None:
+                self.note(declared.target, declared.value)
+        self.known: dict[str, Keys] = {}
+
+    def note(self, target: ast.expr, value: ast.expr) -> None:
+        name = key_of_name(target)
+        if name and value not in self.unrecorded:
+            self.values.setdefault(name, []).append(value)
+
+    def makers_behind(self, nodes: list[ast.expr]) -> Keys:
+        """What is called on the way to the values of expressions."""
+        found: set[str] = set()
+        todo: list[ast.AST] = [*nodes]
+        while todo:
+            node = todo.pop()
+            name = key_of_name(node)
+            if name:
+                found |= self.makers_behind_name(name)
+            elif isinstance(node, ast.Attribute) and node.attr in CUTS:
+                continue
+            elif isinstance(node, ast.Call) and is_given_something(node) and self.may_make(node):
+                given = self.makers_behind([*node.args, *(one.value for one in node.keywords)])
+                key = key_of_name(node.func)
+                if key in self.parameters or key.startswith("self."):
+                    found |= given | {key}
+                else:
+                    # A function that can be seen passes the graph on; what it makes of data alone may have one.
+                    found |= given or {UNSEEN}
+            else:
+                todo.extend(ast.iter_child_nodes(node))
+        return frozenset(found)
+
+    def makers_behind_name(self, name: str) -> Keys:
+        if name not in self.known:
+            # A name that is computed from itself brings nothing new by that.
+            self.known[name] = NOTHING
+            self.known[name] = self.makers_behind(self.values.get(name, []))
+        return self.known[name]
+
+    def may_make(self, call: ast.Call) -> bool:
+        """Whether what is called has a name of its own that is neither a loss, a class nor built into Python."""
+        key = key_of_name(call.func)
+        if not key or suggests("loss", key):
+            return False
+        return key in self.parameters or "." in key or not (key[0].isupper() or hasattr(builtins, key))
+
+
+def is_unrecorded(block: ast.With) -> bool:
+    """`with torch.no_grad():`."""
+    return any(
+        isinstance(item.context_expr, ast.Call) and name_of(item.context_expr.func) in WITHOUT_GRADIENTS
+        for item in block.items
+    )
+
+
+def is_given_something(call: ast.Call) -> bool:
+    return bool(call.args or call.keywords)
+
+
+def key_of_name(node: ast.AST) -> str:
+    """`x`, or `self.x`."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self":
+        return f"self.{node.attr}"
+    return ""
+
+
+def _makers_in(function: ast.FunctionDef) -> Keys:
+    flow = Flow(function)
+    if len(flow.values) > MOST_NAMES:
+        return frozenset({UNSEEN})
+    return flow.makers_behind(_differentiated(function))
+
+
+def _stepped_in(function: ast.FunctionDef) -> Keys:
+    loops = [*parts_of(function, ast.For), *parts_of(function, ast.While)]
+    return frozenset(
+        key
+        for loop in loops
+        if _differentiated(loop)
+        for call in parts_of(loop, ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "step" and not is_given_something(call)
+        if (key := key_of_name(call.func.value)) and not suggests("counts steps", key)
+    )
