@@ -44,7 +44,7 @@ class Pieces:
 
 def pieces_of(text: str) -> Pieces:
     body = ast.parse(text).body
-    head = [one for one in body if isinstance(one, (*IMPORTS, *DEFINITIONS))]
+    head: list[ast.stmt] = [one for one in body if isinstance(one, (*IMPORTS, *DEFINITIONS))]
     work = [one for one in body if one not in head and not is_docstring(one, body)]
     bound = names(work, ast.Store)
     if (

@@ -1,7 +1,9 @@
 """Stable-Baselines3: the algorithms train their policies; a class of the user's derives from one and overrides `train`."""
 
-from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.dqn import DQN
+from stable_baselines3.sac import SAC
+from stable_baselines3.td3 import TD3
 
 
 class A2C(OnPolicyAlgorithm):
@@ -12,17 +14,8 @@ class PPO(OnPolicyAlgorithm):
     pass
 
 
-class DQN(OffPolicyAlgorithm):
+class DDPG(TD3):
     pass
 
 
-class SAC(OffPolicyAlgorithm):
-    pass
-
-
-class TD3(OffPolicyAlgorithm):
-    pass
-
-
-class DDPG(OffPolicyAlgorithm):
-    pass
+__all__ = ["A2C", "DDPG", "DQN", "PPO", "SAC", "TD3"]

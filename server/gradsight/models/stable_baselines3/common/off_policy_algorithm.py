@@ -12,6 +12,8 @@ class OffPolicyAlgorithm:
         self.replay_buffer = _Buffer()
         self.learning_rate = learning_rate
         self.logger = argparse.Namespace()
+        self.gamma = 0.99
+        self.tau = 0.005
         self._n_updates = 0
         self._vec_normalize_env = None
 
