@@ -224,7 +224,10 @@ def test_a_unit_that_comes_back_brings_what_rested_on_it() -> None:
 
 
 def test_a_unit_that_comes_back_with_another_body_has_what_did_not_execute_it() -> None:
-    text = NETS + "\n\nclass Other(nn.Module):\n    def forward(self, x):\n        return Net().part(x).sigmoid()\n"
+    text = (
+        NETS
+        + "\n\nclass Other(nn.Module):\n    def forward(self, x):\n        return Net().part(x).sigmoid()\n"
+    )
     analyser = Analyser()
     analyser.analyze(Source("a.py", text))
     before = records(analyser)
