@@ -173,7 +173,7 @@ def test_later_rounds_of_a_counted_loop_are_above_the_first() -> None:
             kept = leaf.exp()
             copy = kept.clone() if step > 0 else kept
             if step >= 1:
-                copy.mul_(2)
+                print(copy.mul_(2))
             kept.sum().backward()
     """)
 

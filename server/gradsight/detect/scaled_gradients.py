@@ -132,8 +132,13 @@ class ScaledGradients:
         )
 
     def has_nothing(self, scaler: GradientScaler, optimizer: Optimizer) -> bool:
-        """Whether no parameter of an optimizer has a gradient, though the scaler was at work: torch refuses the step."""
+        """Whether no parameter of an optimizer has a gradient, though the scaler was at work: torch refuses the step.
+
+        Where something else was found before, that is the reason.
+        """
         if id(scaler) not in self.at_work or self.path.has_receiver or self.path.gradients_unknown:
+            return False
+        if self.claims.events:
             return False
         if not self.path.knows_all_parameters(optimizer):
             return False
