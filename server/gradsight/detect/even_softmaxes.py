@@ -41,7 +41,7 @@ class EvenSoftmaxes:
             dimension is None
             or not -len(first.shape) <= dimension < len(first.shape)
             or first.shape[dimension] != 1
-        ):
+        ) or not says_one(first.node):
             self.uneven.add(fact.node)
         elif result.node is not None and result.needs_grad() is True and not self.path.frame.unit.library:
             self.even[fact.node] = (fact.name, result.node, self.path.site(fact.node))
@@ -51,6 +51,22 @@ class EvenSoftmaxes:
             if node not in self.uneven and made.walked is not None:
                 steps = [Step("needed", made.walked, "this backward"), *self.path.call_steps(site)]
                 self.claims.add("gradient-even", site, steps, op=name)
+
+
+def says_one(node: Node | None) -> bool:
+    """Whether the layer that made the one element was made with a `1` in the text: the length of a vocabulary is counted too low."""
+    while node is not None:
+        weights = [edge for edge in node.inputs if isinstance(edge, Tensor) and edge.is_parameter]
+        if weights:
+            return any(has_one(weight.site.node) for weight in weights)
+        before = [edge for edge in node.inputs if isinstance(edge, Node)]
+        node = before[0] if len(before) == 1 else None
+    return False
+
+
+def has_one(made: ast.AST) -> bool:
+    given = [*made.args, *(one.value for one in made.keywords)] if isinstance(made, ast.Call) else []
+    return any(isinstance(one, ast.Constant) and one.value == 1 for one in given)
 
 
 def dimension_of(fact: Applied) -> int | None:

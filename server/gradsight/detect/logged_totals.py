@@ -12,13 +12,16 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import nodes_behind
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Node, Tensor, leaves_of
 from gradsight.model.trace import Assigned, Backward, Stepped
 
 MOST_TOTALS = 100
-SHOWING = {"item", "detach", "tolist", "data"}
+SHOWING = {"item", "tolist"}
+DETACHING = {"detach", "data"}
+"""What is detached may be a factor or a target of another loss: it is shown where a call that is made for its own sake gets it."""
 SHOWERS = {"float", "print", "str"}
 
 
@@ -109,19 +112,28 @@ def _names_shown(root: ast.AST) -> tuple[dict[str, int], dict[str, int]]:
     """How often each name is read, and how often only to be shown."""
     read: dict[str, int] = {}
     shown: dict[str, int] = {}
-    for node in ast.walk(root):
+    told = {
+        part
+        for one in parts_of(root, ast.Expr)
+        if isinstance(one.value, ast.Call)
+        for part in parts_of(one.value, ast.Attribute)
+    }
+    for node in syntax_parts(root):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             read[node.id] = read.get(node.id, 0) + 1
-        elif (name := _shown_by(node)) is not None:
+        elif (name := _shown_by(node, node in told)) is not None:
             shown[name] = shown.get(name, 0) + 1
         elif isinstance(node, (ast.Nonlocal, ast.Global)):
             read.update(dict.fromkeys(node.names, -1))
     return read, shown
 
 
-def _shown_by(node: ast.AST) -> str | None:
+def _shown_by(node: ast.AST, is_told: bool) -> str | None:
+    """The name that a node shows; `is_told`: it is an attribute of what a call gets that is made for its own sake."""
     value: ast.AST | None = None
-    is_shown = isinstance(node, ast.Attribute) and node.attr in SHOWING
+    is_shown = isinstance(node, ast.Attribute) and (
+        node.attr in SHOWING or (is_told and node.attr in DETACHING)
+    )
     if is_shown or isinstance(node, ast.FormattedValue):
         value = getattr(node, "value", None)
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHOWERS:
