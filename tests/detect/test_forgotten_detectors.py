@@ -132,12 +132,14 @@ def test_what_is_written_out_or_has_a_name_of_its_own_is_not_told(given: str) ->
 # -- softmaxes over one element ------------------------------------------------------------------------------------------------
 
 
-def softened(*sizes: int, is_walked: bool = True) -> list[tuple[str, int]]:
-    stage = Stage("torch.softmax(x, 1)\nloss.backward()")
+def softened(*sizes: int, is_walked: bool = True, made: str = "nn.Linear(3, 1)") -> list[tuple[str, int]]:
+    stage = Stage(f"net = {made}\nx = net(y)\ntorch.softmax(x, 1)\nloss.backward()")
     detector = EvenSoftmaxes(stage, stage.claims)
     for size in sizes:
-        x = stage.tensor("x", "x", shape=(4, size))
-        result = stage.tensor("torch.softmax(x, 1)", op="softmax", inputs=(x,))
+        weight = stage.tensor(made, "weight", shape=(size, 3))
+        weight.is_parameter = True
+        x = stage.tensor("net(y)", "x", op="Linear", inputs=(weight,), shape=(4, size))
+        result = stage.tensor("torch.softmax(x, 1)", op="softmax", inputs=(x.node,))
         if result.node is not None and is_walked:
             result.node.walked = stage.at("loss.backward()")
         fact = Applied("softmax", x, [x, 1], result, stage.find("torch.softmax(x, 1)"))
@@ -146,8 +148,12 @@ def softened(*sizes: int, is_walked: bool = True) -> list[tuple[str, int]]:
 
 
 def test_a_softmax_over_one_element_that_a_backward_passes_is_told() -> None:
-    assert softened(1) == [("gradient-even", 1)]
+    assert softened(1) == [("gradient-even", 3)]
     assert softened(1, is_walked=False) == []
+
+
+def test_one_element_that_was_counted_may_be_more_of_them() -> None:
+    assert softened(1, made="nn.Linear(3, len(words))") == []
 
 
 @pytest.mark.parametrize("sizes", [(3,), (1, 2)])

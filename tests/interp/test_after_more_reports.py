@@ -24,7 +24,9 @@ def test_a_row_of_a_tensor_lies_in_its_memory(more: str, source: str, write: str
     check(ROWS.format(more=more, source=source, write=f"{write}  # GS101"))
 
 
-@pytest.mark.parametrize("write", ["x = x * 2", "o = x.clone(); print(o.mul_(2))", "o = x.double(); o[:2] = 0.0"])
+@pytest.mark.parametrize(
+    "write", ["x = x * 2", "o = x.clone(); print(o.mul_(2))", "o = x.double(); o[:2] = 0.0"]
+)
 def test_a_copy_of_a_row_may_be_written(write: str) -> None:
     check(ROWS.format(more="", source="data", write=write))
 

@@ -58,7 +58,8 @@ def says_one(node: Node | None) -> bool:
     while node is not None:
         weights = [edge for edge in node.inputs if isinstance(edge, Tensor) and edge.is_parameter]
         if weights:
-            return any(has_one(weight.site.node) for weight in weights)
+            places = [site for weight in weights for site in (weight.site, *weight.site.callers())]
+            return any(has_one(place.node) for place in places)
         before = [edge for edge in node.inputs if isinstance(edge, Node)]
         node = before[0] if len(before) == 1 else None
     return False

@@ -19,7 +19,8 @@ from gradsight.model.tensors import Tensor
 from gradsight.model.trace import ResultDropped, Wrote
 
 COPYING = {"clone", "index_select", "masked_select", "gather", "take", "repeat", "tile"}
-MAKES_COPY = COPYING | {"index", "cat", "stack", "parameters_to_vector", "deepcopy"}
+MAKES_COPY = COPYING - {"clone"} | {"index", "cat", "stack", "parameters_to_vector"}
+"""Under a name: who writes `copy = weight.clone()` knows that it is one."""
 SETTING = {"requires_grad_", "retain_grad", "share_memory_", "detach_"}
 
 
@@ -59,7 +60,7 @@ class LostWrites:
                 )
 
     def on_wrote(self, fact: Wrote) -> None:
-        """`copy = weight.clone()`, and then `copy` is written and never read."""
+        """`flat = parameters_to_vector(weights)`, and then `flat` is written and never read."""
         frame, tensor = self.path.frame, fact.tensor
         if fact.write.mode in ("optimizer", "accumulate") or frame.unit.library or not owns_memory(tensor):
             return

@@ -342,6 +342,10 @@ class ReadsAfterWrite:
 
     def entries_are_one(self, tensor: Tensor, write: Any, stored: Site, node: ast.AST) -> None:
         written = write.site.node
+        if isinstance(stored.node, ast.Subscript):
+            if isinstance(statement_around(stored.node, stored.frame), ast.AugAssign):
+                # `totals[name] += value` puts back what it took from there.
+                return
         if settles(written if isinstance(written, ast.stmt) else statement_around(written, write.site.frame)):
             return
         # What a generator yields again and again is to be copied in the generator.
