@@ -24,7 +24,7 @@ from gradsight_dev.fuzz_layouts import Unfit
 from gradsight_dev.fuzz_variants import statements, text_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
-FOLDERS = ("programs", "memory", "trained", "training", "gradients", "reports/programs", "truths")
+FOLDERS = ("programs", "memory", "trained", "training", "gradients", "reports", "truths")
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 IMPORTS = (ast.Import, ast.ImportFrom)
 ODD = (ast.Global, ast.Nonlocal, ast.Await, ast.Yield)
