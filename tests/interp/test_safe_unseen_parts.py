@@ -331,3 +331,22 @@ def test_anchors_of_a_detector_are_constants() -> None:
     """
     check(program.replace("OTHER", "scaling").replace("HERE", "  # GS101"))
     check(program.replace("OTHER", "anchors").replace("HERE", ""))
+
+
+def test_a_method_of_what_nobody_knows_may_be_of_no_tensor() -> None:
+    check("""
+        import lmdb
+        environment = lmdb.open("images")
+        transaction = environment.begin(write=True)
+        for key in range(3):
+            transaction.put(key, torch.zeros(2))
+    """)
+    check("""
+        def step(net, optimizer, loader):
+            for x in loader:
+                hidden = net(x)
+                hidden.detach()  # GS209
+                optimizer.zero_grad()
+                hidden.sum().backward()
+                optimizer.step()
+    """)

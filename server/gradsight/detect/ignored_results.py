@@ -57,7 +57,11 @@ class IgnoredResults:
             # A module is moved itself.
             return
         if is_of_unknown_code(function.value, self.path.frame.scope) and (
-            function.attr in OF_OTHERS or any(is_text(argument) for argument in node.args)
+            function.attr in OF_OTHERS
+            or any(is_text(argument) for argument in node.args)
+            # What is not known to bring a graph may be no tensor at all: `transaction.put(key, value)`.
+            or result.requires_grad is False
+            or (isinstance(result.requires_grad, Maybe) and result.requires_grad.weak)
         ):
             return
         if result.site.node is node and not is_executed_for_itself(self.path.site(node)):
