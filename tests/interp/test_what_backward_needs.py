@@ -179,3 +179,29 @@ def run(codebook, encoder, optimizer, x):
 
 def test_a_term_may_train_what_is_not_known() -> None:
     check(CODES)
+
+
+WRAPPED = """
+from engine import Task
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 4)
+    def forward(self, x):
+        return self.body(x)
+def main(loader):
+    net = Net()
+    task = Task(model=net)
+    model = {trained}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        result = task(x, y)
+        optimizer.zero_grad()
+        result["loss"].backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("trained", ["task.get_trainable_module()", "net"])
+def test_what_a_wrapper_hands_out_may_be_what_it_was_given(trained: str) -> None:
+    check(WRAPPED.format(trained=trained))

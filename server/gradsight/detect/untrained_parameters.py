@@ -407,10 +407,10 @@ class UntrainedParameters:
         return bool(mine) and mine <= others
 
     def has_nothing_to_apply(self, optimizer: Optimizer) -> bool:
-        """Whether no backward reached a parameter of the optimizer."""
+        """Whether no backward reached a parameter of the optimizer; an unknown module may be a known one by another name."""
         mine = self.held_by(optimizer)
         return (
-            bool(mine)
+            not all(is_stand_in(parameter) for parameter in mine)
             and not self.path.gradients_unknown
             and not any(action.verb == "backward" and mine & action.leaves for action in self.path.log)
         )
