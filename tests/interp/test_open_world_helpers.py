@@ -158,3 +158,24 @@ def test_terms_that_a_list_lets_go_of_before_the_next_round() -> None:
             within="history.values.clear()",
         )
     )
+
+
+OF_THE_FILE = """
+import lightning as L
+class Net(L.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 1)
+    def training_step(self, batch, index):
+        return self.layer(batch).mean()
+    def configure_optimizers(self):
+        return torch.optim.SGD({trained}.parameters(), lr=0.1){said}
+model = Net()
+other = nn.Linear(2, 2)
+"""
+
+
+def test_a_library_runs_the_object_that_the_file_made() -> None:
+    check(OF_THE_FILE.format(trained="self", said=""))
+    check(OF_THE_FILE.format(trained="model", said=""))
+    check(OF_THE_FILE.format(trained="other", said="  # GS512"))

@@ -52,7 +52,7 @@ from gradsight.interp.paths.idle_functions import is_idle
 from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
 from gradsight.interp.paths.program_starts import names_started
-from gradsight.interp.paths.receivers import forget_state, make_receiver
+from gradsight.interp.paths.receivers import forget_state, made_by_file, make_receiver
 from gradsight.interp.paths.second_try import SecondTry, trained_in
 from gradsight.interp.paths.shared_starts import SharedStart
 from gradsight.interp.paths.unit_runner import NESTED_TOO_DEEPLY
@@ -495,7 +495,7 @@ class Explorer:
         def body(machine: Machine) -> None:
             assert cls.unit is not None
             machine.frame = self.outer_frame(machine, cls.unit)
-            receiver = make_receiver(machine, cls)
+            receiver = made_by_file(machine, cls, self.namespace) or make_receiver(machine, cls)
             machine.frame = self.outer_frame(machine, cls.unit)
             machine.language.call_function(driver, [receiver], {}, cls.node or ast.Pass())
 

@@ -99,6 +99,18 @@ def is_used(key: str, scopes: list[ast.AST]) -> bool:
 Assigned = dict[ClassValue, set[str]]
 
 
+def made_by_file(machine: Machine, cls: ClassValue, names: dict[str, Value]) -> Instance | None:
+    """The object of a class that the file's own statements made: `model = Net()`, of which methods may speak by that name."""
+    made = {
+        id(value): name for name, value in names.items() if isinstance(value, Instance) and value.cls is cls
+    }
+    if len(made) != 1:
+        return None
+    (name,) = made.values()
+    found = machine.language.load_name(ast.Name(name, ast.Load()))
+    return found if isinstance(found, Instance) else None
+
+
 def forget_state(instance: Instance, depth: int = 0, known: Assigned | None = None) -> None:
     """What other methods than `__init__` assign is not known when a method runs by itself.
 
