@@ -380,3 +380,38 @@ def test_the_data_of_what_an_unknown_model_returned_can_be_an_array() -> None:
                 writer.add_image("attn", attn[0, 0].data.cpu().numpy())
         """
     )
+
+
+RESET = """
+from library import deactivate_requires_grad
+import copy
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(3, 1)
+        self.follower = copy.deepcopy(self.net)
+        self.follower.requires_grad_(False)
+    def reset(self):
+        self.follower = copy.deepcopy(self.net){said}
+        {freeze}
+    def forward(self, x):
+        return (self.net(x) - self.follower(x)).pow(2).mean()
+pair = Pair()
+opt = torch.optim.SGD(pair.parameters(), lr=0.1)
+for x in torch.randn(6, 4, 3):
+    opt.zero_grad()
+    pair.reset()
+    pair(x).backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "freeze", ["self.follower.requires_grad_(False)", "deactivate_requires_grad(self.follower)"]
+)
+def test_a_frozen_part_that_is_made_anew_misses_no_step(freeze: str) -> None:
+    check(RESET.format(freeze=freeze, said=""))
+
+
+def test_a_part_that_is_made_anew_and_learns_misses_its_steps() -> None:
+    check(RESET.format(freeze="pass", said="  # GS504"))

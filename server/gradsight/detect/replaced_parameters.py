@@ -10,6 +10,7 @@ from gradsight.detect.path import Path
 from gradsight.interp.syntax import statement_around
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
+from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import (
@@ -51,6 +52,8 @@ class ReplacedParameters:
         """The parameters of a container of modules that is being changed."""
         self.handed_over: dict[Any, int] = {}
         """Modules that code which is not known was given, and when first: it may have called them."""
+        self.maybe_frozen: set[Tensor] = set()
+        """Parameters that code which is not known was given to switch off their gradients."""
         self.maybe_earlier: set[Tensor] = set()
         """Parameters that such a call may have made before the optimizer was."""
 
@@ -78,6 +81,8 @@ class ReplacedParameters:
             if isinstance(value, (Layer, Instance)) and value.module is not None:
                 for _, inner in self.path.modules_in(value):
                     self.handed_over.setdefault(inner, self.path.tick)
+                if suggests("freezes", fact.reason):
+                    self.maybe_frozen.update(self.parameters_in(value))
 
     def on_children_changing(self, fact: ChildrenChanging) -> None:
         self.before_change = (
@@ -140,6 +145,8 @@ class ReplacedParameters:
                     arrived.optimizer is not optimizer
                     or any(tensor in held for tensor in fresh)
                     or self.retired.issuperset(fresh)
+                    # Of a loop that freezes them all, some rounds are executed.
+                    or any(one.requires_grad is False or one in self.maybe_frozen for one in fresh)
                     or (arrived.lazy and getattr(arrived.owner, "open", False))
                 ):
                     # Who makes a module to its end may make another optimizer for what came late.
