@@ -310,3 +310,26 @@ def test_arguments_that_nothing_shows_to_be_tensors_may_be_kept_on_ctx() -> None
     returned = "(None, None, gradients[0], gradients[0])"
     check(EXCHANGE.replace("KEPT", "").replace("RETURNED", returned))
     check(EXCHANGE.replace("KEPT", "ctx.other = other  # GS702").replace("RETURNED", returned))
+
+
+NEAREST = """
+class Nearest(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, count, points, centers):
+        found = torch.cdist(centers, points).topk(count).indices.float()
+        {mark}
+        return found
+    @staticmethod
+    def backward(ctx, gradient=None):
+        return None, None{said}
+points = torch.randn(5, 3, requires_grad=True)
+found = Nearest.apply(2, points, torch.randn(4, 3))
+loss = points.sum() + found.sum()
+loss.backward()
+"""
+
+
+def test_a_backward_that_torch_never_calls_may_return_what_it_likes() -> None:
+    check(NEAREST.format(mark="ctx.mark_non_differentiable(found)", said=""))
+    check(NEAREST.format(mark="if torch.__version__ != 'parrots': ctx.mark_non_differentiable(found)", said=""))
+    check(NEAREST.format(mark="pass", said="  # GS701"))

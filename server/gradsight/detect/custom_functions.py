@@ -8,8 +8,8 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_hooks import edits_of
 from gradsight.detect.path import Path
 from gradsight.detect.returned_gradients import count_returned
-from gradsight.interp.syntax import last_return, names_read, own_statements
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax import called_attribute, last_return, names_read, own_statements
+from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.interp.tensors.shapes import can_be_summed, spelled
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
@@ -186,6 +186,10 @@ class CustomFunctionFaults:
         call = fact.site.node
         if isinstance(call, ast.Call) and any(not self.is_counted(argument) for argument in call.args):
             return
+        forward, _ = fact.cls.find("forward")
+        if isinstance(forward, Function) and marks_all_it_returns(forward.node):
+            # Torch never calls that backward.
+            return
         returned = count_returned(backward.node, fact.arguments)
         if returned is not None and returned[0] != fact.arguments and fact.requires is not False:
             self.claims.add(
@@ -270,3 +274,17 @@ def attributes_read(function: ast.AST) -> set[str]:
         for part in syntax_parts(function)
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name) and part.value.id == given
     }
+
+
+def marks_all_it_returns(forward: ast.AST) -> bool:
+    """Whether a forward returns names alone, and says of each that nothing is differentiated through it."""
+    marked = {
+        argument.id
+        for call in parts_of(forward, ast.Call)
+        if called_attribute(call) == "mark_non_differentiable"
+        for argument in call.args
+        if isinstance(argument, ast.Name)
+    }
+    given = [one.value for one in parts_of(forward, ast.Return) if one.value is not None]
+    parts = [part for one in given for part in (one.elts if isinstance(one, ast.Tuple) else [one])]
+    return bool(marked) and all(isinstance(one, ast.Name) and one.id in marked for one in parts)
