@@ -33,6 +33,17 @@ from gradsight.model.trace import (
 from gradsight.model.values import AbsentGrad, Instance, Layer, Mapping
 
 LINEAR = {"add", "sub", "mul", "div", "neg", "mean", "sum", "stack", "cat", "add_", "sub_", "mul_", "div_", "index", "squeeze", "to"}  # fmt: skip
+INITIALISING = (
+    "init.",
+    "uniform_",
+    "normal_",
+    "zero_",
+    "fill_",
+    "ones_",
+    "trunc_normal_",
+    "reset_parameters",
+)
+"""Writes that make a parameter: what they leave is as good as fresh."""
 COMPARING = {
     "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "cosine_similarity", "MSELoss", "L1Loss", "SmoothL1Loss",
     "HuberLoss", "KLDivLoss", "CosineSimilarity", "cross_entropy", "CrossEntropyLoss", "binary_cross_entropy",
@@ -193,16 +204,17 @@ class GradientFlow:
         return in_forward and cut.kind == "no_grad" and self.leaves_behind(cut) <= self.loaded
 
     def follows_another(self, cut: Cut, parameter: Tensor) -> bool:
-        """Whether a part that is named after following another one, and was loaded, is applied with grad mode off."""
-        if cut.kind not in ("no_grad", "inference") or parameter not in self.loaded:
+        """Whether a part that is named after following another one is applied with grad mode off, and was loaded or is moved by hand."""
+        if cut.kind not in ("no_grad", "inference"):
             return False
-        return any(
-            is_follower_name(name)
-            and any(parameter is one for _, one in self.path.tensors_of(part, "parameter"))
-            for module in self.path.modules_made
-            for name, part in module.attributes.items()
-            if isinstance(part, (Instance, Layer)) and part.module is not None
-        )
+        for module in self.path.modules_made:
+            for name, part in module.attributes.items():
+                if isinstance(part, (Instance, Layer)) and part.module is not None and is_follower_name(name):
+                    owned = [one for _, one in self.path.tensors_of(part, "parameter")]
+                    if any(parameter is one for one in owned):
+                        # Of a loop that moves them all, some rounds are executed.
+                        return parameter in self.loaded or any(map(is_moved_by_hand, owned))
+        return False
 
     def makes_target(self, cut: Cut, run: Any) -> bool:
         """Whether what was cut off is only held against a prediction: a target is meant to be constant."""
@@ -438,3 +450,11 @@ def nodes_behind(start: Edge | None) -> set[Node]:
             seen.add(edge)
             todo.extend(edge.inputs)
     return seen
+
+
+def is_moved_by_hand(parameter: Tensor) -> bool:
+    """Whether a statement writes a parameter with grad mode off from what something else holds."""
+    return any(
+        write.mode in ("no_grad", "silent") and not write.op.startswith(INITIALISING)
+        for write in parameter.storage.writes
+    )

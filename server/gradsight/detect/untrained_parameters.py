@@ -16,7 +16,7 @@ from typing import Any
 
 from gradsight.detect.chosen_parameters import chosen_at
 from gradsight.detect.claims import Claims
-from gradsight.detect.gradient_flow import DIFFERING, is_stand_in, nodes_behind
+from gradsight.detect.gradient_flow import DIFFERING, INITIALISING, is_stand_in, nodes_behind
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.passed_arms import OPTIMIZERS
 from gradsight.detect.path import Path
@@ -34,17 +34,6 @@ from gradsight.model.trace import Copied, DataAssigned, Declared, GaveUp, GradRe
 from gradsight.model.values import Instance, Layer, tensors_in
 
 KIND = "parameters-not-optimized"
-INITIALISING = (
-    "init.",
-    "uniform_",
-    "normal_",
-    "zero_",
-    "fill_",
-    "ones_",
-    "trunc_normal_",
-    "reset_parameters",
-)
-"""Writes that make a parameter: what they leave is as good as fresh."""
 TELLING = {"before-super-init", "parameter-refused"}
 """What ends a program before it trains anything."""
 
