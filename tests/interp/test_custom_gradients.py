@@ -331,5 +331,7 @@ loss.backward()
 
 def test_a_backward_that_torch_never_calls_may_return_what_it_likes() -> None:
     check(NEAREST.format(mark="ctx.mark_non_differentiable(found)", said=""))
-    check(NEAREST.format(mark="if torch.__version__ != 'parrots': ctx.mark_non_differentiable(found)", said=""))
+    check(
+        NEAREST.format(mark="if torch.__version__ != 'parrots': ctx.mark_non_differentiable(found)", said="")
+    )
     check(NEAREST.format(mark="pass", said="  # GS701"))

@@ -74,6 +74,8 @@ class UntrainedParameters:
         self.replaced = replaced
         self.kept: set[Tensor] = set()
         """Parameters whose values somebody put there, or that are moved by hand."""
+        self.given_away: set[Tensor] = set()
+        """Parameters of modules that code which is not known was given."""
         self.maybe_frozen: set[Tensor] = set()
         """Parameters that code which is not known was given to switch off their gradients."""
         self.copies: set[Tensor] = set()
@@ -121,6 +123,7 @@ class UntrainedParameters:
             if isinstance(value, (Instance, Layer)) and value.module is not None:
                 given = [tensor for _, tensor in self.path.tensors_of(value, "parameter")]
                 self.kept.update(given)
+                self.given_away.update(given)
                 if suggests("freezes", fact.reason):
                     self.maybe_frozen.update(given)
 
@@ -306,6 +309,11 @@ class UntrainedParameters:
             # What an unknown layer holds may be what another unknown one holds.
             return None
         if at_step in idle:
+            if owned & set(left.parameters) <= self.given_away and all(
+                map(is_stand_in, self.held_by(at_step))
+            ):
+                # `model = task.trainable()` may be what `task` was given.
+                return None
             return at_step
         if doubled:
             # Of two that hold the same, the one whose name has most in common with what is left out, or else the later one.
@@ -396,10 +404,10 @@ class UntrainedParameters:
         return bool(mine) and mine <= others
 
     def has_nothing_to_apply(self, optimizer: Optimizer) -> bool:
-        """Whether no backward reached a parameter of the optimizer; an unknown module may be a known one by another name."""
+        """Whether no backward reached a parameter of the optimizer."""
         mine = self.held_by(optimizer)
         return (
-            not all(is_stand_in(parameter) for parameter in mine)
+            bool(mine)
             and not self.path.gradients_unknown
             and not any(action.verb == "backward" and mine & action.leaves for action in self.path.log)
         )
