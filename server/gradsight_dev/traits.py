@@ -39,6 +39,7 @@ def measured_text() -> str:
     from gradsight.agent.facts.own_samples import own_calls
     from gradsight.agent.facts.torch_samples import TorchSamples, import_databases
     from gradsight.agent.facts.traits import survey_traits
+    from gradsight.agent.facts.whole_arguments import survey_whole_arguments
 
     torch.set_num_threads(1)
     op_db, module_db, trouble = import_databases()
@@ -47,7 +48,12 @@ def measured_text() -> str:
     constructions = own_constructions()
     for name, further in database_constructions(module_db).items():
         constructions.setdefault(name, []).extend(further)
-    traits = {**survey_traits(TorchSamples(op_db), own_calls(), constructions), **survey_makers()}
+    samples, own = TorchSamples(op_db), own_calls()
+    traits = {
+        **survey_traits(samples, own, constructions),
+        **survey_whole_arguments(samples, own),
+        **survey_makers(),
+    }
     header = json.dumps(
         {"torch": torch.__version__.split("+")[0], "written by": WRITTEN_BY}, separators=(",", ":")
     )

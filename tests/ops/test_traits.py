@@ -18,6 +18,7 @@ from gradsight.agent.facts.modules import RECURRENT_OPTIONS
 from gradsight.fixes.kinds import COMPUTED, MADE, METHODS
 from gradsight.interp.libraries.library import TENSORLESS
 from gradsight.interp.libraries.torch_functions import MACHINE_FACTS, NOT_TENSORS
+from gradsight.interp.tensors.autograd import OF_WHOLE_NUMBERS
 from gradsight.interp.tensors.backward_faults import KEEPS_THE_OBJECT
 from gradsight.interp.tensors.layers import constructor_options, make_tensors
 from gradsight.interp.tensors.layouts import DENSE_VIEWS
@@ -263,6 +264,35 @@ def test_modules_that_neither_write_a_tensor_nor_hand_one_on_are_of_the_standard
 ):
     others = {name for name in TENSORLESS if name.partition(".")[0] not in sys.stdlib_module_names}
     assert others == {"tqdm", "matplotlib.pyplot", "wandb"}
+
+
+def test_whole_numbers_are_what_an_index_and_counts_are_made_of() -> None:
+    assert having("whole-arguments") >= {
+        "gather.index",
+        "index_put.indices",
+        "one_hot.tensor",
+        "bincount.input",
+    }
+    assert not having("whole-arguments") & {"gather.input", "where.input", "embedding.weight", "take.input"}
+    with pytest.raises(TypeError):
+        torch.ones(2).repeat(torch.tensor(2.0))  # type: ignore[call-overload]
+    assert torch.ones(2).repeat(torch.tensor(2)).shape == (4,)  # type: ignore[call-overload]
+    assert OF_WHOLE_NUMBERS - having("whole-arguments") == {"repeat.repeats"}
+
+
+def test_an_optimizer_that_goes_by_earlier_steps_ends_elsewhere_if_it_is_made_anew() -> None:
+    assert not having("goes-by-earlier-steps") & {"SGD", "ASGD", "LBFGS"}
+    ends = []
+    for made_anew in (False, True):
+        parameter = torch.nn.Parameter(torch.ones(1))
+        optimizer = torch.optim.RMSprop([parameter])
+        for gradient in (1.0, 0.1):
+            optimizer = torch.optim.RMSprop([parameter]) if made_anew else optimizer
+            parameter.grad = torch.tensor([gradient])
+            optimizer.step()
+        ends.append(parameter.item())
+    assert abs(ends[0] - ends[1]) > 0.01
+    assert "RMSprop" in having("goes-by-earlier-steps")
 
 
 def test_an_optimizer_that_remembers_moves_a_parameter_without_a_gradient() -> None:

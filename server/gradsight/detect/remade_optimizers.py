@@ -20,9 +20,10 @@ from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Copied, DataAssigned, StateLoaded, Wrote
 from gradsight.model.values import tensors_in
+from gradsight.ops.traits import having
 
 KIND = "optimizer-made-again"
-KEEPING = frozenset({"Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "Rprop"})
+REMEMBERING = having("goes-by-earlier-steps")
 """Optimizers whose step depends on earlier gradients."""
 FEWEST = 2
 
@@ -90,7 +91,7 @@ def place_in_loop(optimizer: Optimizer) -> Site | None:
 def keeps_averages(optimizer: Optimizer) -> bool:
     name = last_part(optimizer.path)
     momentum = optimizer.options.get("momentum")
-    return name in KEEPING or (name == "SGD" and isinstance(momentum, (int, float)) and momentum > 0)
+    return name in REMEMBERING or (name == "SGD" and isinstance(momentum, (int, float)) and momentum > 0)
 
 
 def is_restored(name: str, site: Site) -> bool:

@@ -55,6 +55,11 @@ def survey_makers() -> dict[str, list[str]]:
         "remembers-gradients": sorted(
             entry.name.rpartition(".")[2] for entry in catalog.optimizers() if _remembers(entry.target)
         ),
+        "goes-by-earlier-steps": sorted(
+            entry.name.rpartition(".")[2]
+            for entry in catalog.optimizers()
+            if not _takes_closure(entry.target) and _goes_by_earlier_steps(entry.target)
+        ),
     }
 
 
@@ -115,6 +120,51 @@ def _remembers(kind: Any) -> bool:
     if _moved_after_zeros(kind, 0):
         return False
     return _moved_after_zeros(kind, 2)
+
+
+def _takes_closure(kind: Any) -> bool:
+    """Whether `step` calls the closure again and again: such an optimizer goes several steps in one."""
+    calls: list[None] = []
+    parameter = torch.nn.Parameter(torch.ones(2))
+
+    def closure() -> torch.Tensor:
+        calls.append(None)
+        parameter.grad = parameter.detach().clone()
+        return (parameter.detach() ** 2).sum() / 2
+
+    try:
+        kind([parameter]).step(closure)
+    except Exception:
+        return False
+    return len(calls) > 1
+
+
+def _goes_by_earlier_steps(kind: Any) -> bool:
+    """Whether an optimizer that is made anew before each step moves a parameter to another place."""
+    kept, anew = _moved_by_steps(kind, False), _moved_by_steps(kind, True)
+    if kept is None or anew is None:
+        return False
+    return bool((kept - anew).abs().max() > kept.abs().max() / 100)
+
+
+def _moved_by_steps(kind: Any, is_made_anew: bool) -> torch.Tensor | None:
+    """How far some steps move a parameter."""
+    torch.manual_seed(0)
+    parameter = torch.nn.Parameter(torch.ones(4, 3))
+    sparse = kind.__name__ == "SparseAdam"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            optimizer = kind([parameter])
+            for _ in range(12):
+                if is_made_anew:
+                    optimizer = kind([parameter])
+                gradient = torch.rand(4, 3)
+                parameter.grad = gradient.to_sparse() if sparse else gradient
+                optimizer.step()
+    except Exception:
+        return None
+    return parameter.detach() - 1
 
 
 def _moved_after_zeros(kind: Any, rounds: int) -> bool:

@@ -39,7 +39,7 @@ def survey_traits(
     for entry in catalog.functions():
         room, _, short = entry.name.rpartition(".")
         calls = list(
-            _usable([*FURTHER_CALLS.get(short, ()), *own.get(entry.name, ()), *samples.calls(entry.name)])
+            usable([*FURTHER_CALLS.get(short, ()), *own.get(entry.name, ()), *samples.calls(entry.name)])
         )
         if room == "Tensor" and leads(entry.target):
             leading.add(short)
@@ -52,7 +52,7 @@ def survey_traits(
                 elif shown is not None:
                     seen[trait][short] = seen[trait].get(short, True) and shown
         for call in calls:
-            outcome = _outcome(entry.target, call)
+            outcome = outcome_of(entry.target, call)
             if outcome is NOTHING:
                 continue
             if room in single:
@@ -74,8 +74,8 @@ def _several_layers(constructions: dict[str, list[Construction]]) -> set[str]:
     found = set()
     for entry in catalog.modules():
         for construction in constructions.get(entry.name, ())[:1]:
-            module = _outcome(made_module, CallTemplate((entry.target, construction, True)), fresh=False)
-            if module is not NOTHING and _is_several(_outcome(module, construction.call)):
+            module = outcome_of(made_module, CallTemplate((entry.target, construction, True)), fresh=False)
+            if module is not NOTHING and _is_several(outcome_of(module, construction.call)):
                 found.add(entry.name.rpartition(".")[2])
     return found
 
@@ -88,10 +88,10 @@ def is_write(short: str) -> bool:
 NOTHING = object()
 
 
-def _usable(calls: Iterable[CallTemplate]) -> Iterator[CallTemplate]:
+def usable(calls: Iterable[CallTemplate]) -> Iterator[CallTemplate]:
     count = 0
     for call in calls:
-        tensors = list(_tensors((call.positional, call.keywords)))
+        tensors = list(tensors_of((call.positional, call.keywords)))
         if count < CALLS_PER_NAME and sum(each.numel() for each in tensors) <= LARGEST:
             if all(each.layout is torch.strided and not each.is_quantized for each in tensors):
                 count += 1
@@ -107,11 +107,11 @@ def _tried(verdict: Verdict, function: Callable[..., Any], call: CallTemplate) -
         return None
 
 
-def _outcome(function: Callable[..., Any], call: CallTemplate, fresh: bool = True) -> Any:
+def outcome_of(function: Callable[..., Any], call: CallTemplate, fresh: bool = True) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _run(function, _copied(call) if fresh else call)
+            return _run(function, copied(call) if fresh else call)
     except Exception:
         return NOTHING
 
@@ -136,7 +136,7 @@ def _is_several(outcome: Any) -> bool:
 # -- copies of a call ----------------------------------------------------------------------------------------------------
 
 
-def _copied(
+def copied(
     call: CallTemplate, change: Callable[[Tensor], Tensor] = lambda tensor: tensor.detach().clone()
 ) -> CallTemplate:
     """The call with every tensor replaced."""
@@ -157,23 +157,23 @@ def _copied(
 
 def _with_first(call: CallTemplate, first: Tensor) -> CallTemplate:
     """The call on copies, but for its first argument."""
-    copied = _copied(call)
-    return CallTemplate((first, *copied.positional[1:]), copied.keywords)
+    twin = copied(call)
+    return CallTemplate((first, *twin.positional[1:]), twin.keywords)
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors_of(value: Any) -> Iterator[Tensor]:
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, dict):
         for each in value.values():
-            yield from _tensors(each)
+            yield from tensors_of(each)
     elif isinstance(value, (list, tuple)):
         for each in value:
-            yield from _tensors(each)
+            yield from tensors_of(each)
 
 
 def _floating(value: Any) -> list[Tensor]:
-    return [each for each in _tensors(value) if each.is_floating_point()]
+    return [each for each in tensors_of(value) if each.is_floating_point()]
 
 
 def _first(call: CallTemplate) -> Tensor | None:
@@ -190,7 +190,7 @@ def moves(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     """Whether the numbers that come out are those that went in, whatever they are: other numbers in, the same moves."""
     given = _floating((call.positional, call.keywords))
     count = sum(each.numel() for each in given)
-    if count < 2 or any(each.is_complex() for each in _tensors((call.positional, call.keywords))):
+    if count < 2 or any(each.is_complex() for each in tensors_of((call.positional, call.keywords))):
         return None
     # Exact in every floating dtype for as many as the samples have; signs and fractions are seen by rounding and abs.
     labels = [(number % 40 + 0.25) * (-1) ** number * 2.0 ** (number // 40) for number in range(count)]
@@ -211,7 +211,7 @@ def _moved(function: Callable[..., Any], call: CallTemplate, numbers: list[float
         values = torch.tensor([next(remaining) for _ in range(tensor.numel())], dtype=torch.float64)
         return values.reshape(tensor.shape).to(tensor.dtype)
 
-    outcome = _run(function, _copied(call, relabelled))
+    outcome = _run(function, copied(call, relabelled))
     if type(outcome).__name__ == "ndarray":
         outcome = torch.from_numpy(outcome)
     return [number for tensor in _floating(outcome) for number in tensor.double().flatten().tolist()]
@@ -224,7 +224,7 @@ def keeps_object(function: Callable[..., Any], call: CallTemplate) -> bool | Non
         copy = tensor.detach().clone()
         return copy.requires_grad_(True).clone() if copy.is_floating_point() else copy
 
-    ready = _copied(call, needing)
+    ready = copied(call, needing)
     arguments = _floating((ready.positional, ready.keywords))
     outcome = _run(function, ready)
     waiting = [each.grad_fn for each in _floating(outcome) if each.grad_fn is not None]
@@ -240,7 +240,7 @@ def keeps_object(function: Callable[..., Any], call: CallTemplate) -> bool | Non
         waiting.extend(parent for parent, _ in node.next_functions)
         for name in dir(node):
             if name.startswith("_saved_"):
-                for saved in _tensors(getattr(node, name)):
+                for saved in tensors_of(getattr(node, name)):
                     if saved.numel() and saved.untyped_storage().data_ptr() in memory:
                         kept.append(any(saved is argument for argument in arguments))
     return all(kept) if kept else None
@@ -273,7 +273,7 @@ def _gradients(
         copy = tensor.detach().clone()
         return copy.requires_grad_(True) if copy.is_floating_point() else copy
 
-    ready = _copied(call, needing)
+    ready = copied(call, needing)
     leaves = _floating((ready.positional, ready.keywords))
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpacked):
         outcomes = [each for each in _floating(_run(function, ready)) if each.requires_grad]
@@ -300,7 +300,7 @@ def gives_constants(function: Callable[..., Any], call: CallTemplate) -> bool | 
         kept.append(tensor.requires_grad)
         return tensor
 
-    ready = _copied(call, needing)
+    ready = copied(call, needing)
     with torch.autograd.graph.saved_tensors_hooks(packed, lambda tensor: tensor):
         outcomes = [each for each in _floating(_run(function, ready)) if each.requires_grad]
     if not outcomes or not any(kept):
@@ -327,7 +327,7 @@ def _windows(function: Callable[..., Any], call: CallTemplate) -> tuple[Tensor, 
     if not isinstance(first, Tensor) or first.dim() < 2 or first.numel() < 4:
         return None
     source = first.detach().clone(memory_format=torch.contiguous_format)
-    outcome = list(_tensors(_run(function, _with_first(call, source))))
+    outcome = list(tensors_of(_run(function, _with_first(call, source))))
     memory = source.untyped_storage().data_ptr()
     if not outcome or any(each.untyped_storage().data_ptr() != memory or each is source for each in outcome):
         return None
@@ -379,8 +379,8 @@ PARTIAL_CALLS: tuple[tuple[tuple[Any, ...], tuple[Any, ...]], ...] = (
 
 
 def _is_in_parts(function: Callable[..., Any], source: Tensor, contiguous: bool, *arguments: Any) -> bool:
-    outcome = _outcome(function, CallTemplate((source, *arguments)), fresh=False)
-    parts = list(_tensors(outcome)) if outcome is not NOTHING else []
+    outcome = outcome_of(function, CallTemplate((source, *arguments)), fresh=False)
+    parts = list(tensors_of(outcome)) if outcome is not NOTHING else []
     memory = source.untyped_storage().data_ptr()
     return bool(parts) and all(
         each.layout is torch.strided
@@ -400,9 +400,9 @@ def keeps_zero(function: Callable[..., Any], call: CallTemplate) -> bool | None:
     if first is None:
         return None
     for change in CHANGES:
-        copied = _copied(call, change)
+        twin = copied(call, change)
         written = torch.zeros_like(first)
-        _run(function, CallTemplate((written, *copied.positional[1:]), copied.keywords))
+        _run(function, CallTemplate((written, *twin.positional[1:]), twin.keywords))
         if not (written == 0).all():
             return False
     return True
@@ -427,8 +427,8 @@ def overwrites_all(function: Callable[..., Any], call: CallTemplate) -> bool | N
     for change in CHANGES:
         results = []
         for content in contents:
-            copied, written = _copied(call, change), content.clone()
-            _run(function, CallTemplate((written, *copied.positional[1:]), copied.keywords))
+            twin, written = copied(call, change), content.clone()
+            _run(function, CallTemplate((written, *twin.positional[1:]), twin.keywords))
             results.append(written.nan_to_num())
         if not all(torch.equal(results[0], each) for each in results[1:]):
             return False
@@ -464,10 +464,10 @@ def _sources(call: CallTemplate) -> list[int]:
 
 
 def _sourced(call: CallTemplate, place: int, target: Tensor, source: Tensor) -> CallTemplate:
-    copied = _copied(call)
-    positional = list(copied.positional)
+    twin = copied(call)
+    positional = list(twin.positional)
     positional[0], positional[place] = target, source
-    return CallTemplate(tuple(positional), copied.keywords)
+    return CallTemplate(tuple(positional), twin.keywords)
 
 
 def refuses_itself(function: Callable[..., Any], call: CallTemplate) -> bool | None:

@@ -67,10 +67,10 @@ from gradsight.model.values import (
     tensors_in,
 )
 from gradsight.ops.fact import Case, Output, Save
+from gradsight.ops.traits import having
 
-OF_PLACES = frozenset({"index", "indices", "repeats"})
-"""Arguments of any operator, and below of one, that take whole numbers and flags alone: no graph goes through them."""
-OF_WHOLE_NUMBERS = frozenset({("bincount", "input"), ("bincount", "self"), ("one_hot", "tensor")})
+OF_WHOLE_NUMBERS = having("whole-arguments") | {"repeat.repeats"}
+"""Arguments that take whole numbers and flags alone: no graph goes through them."""
 
 
 class Recorder(AutogradFloor):
@@ -93,7 +93,7 @@ class Recorder(AutogradFloor):
         is_open = ignorant and any(brings_graph(value) for value in bound.values())
         flags: dict[str, RequiresGrad] = {}
         for name, tensor in operands:
-            is_whole = tensor.dtype in INTEGRAL or name in OF_PLACES or (op, name) in OF_WHOLE_NUMBERS
+            is_whole = tensor.dtype in INTEGRAL or f"{op}.{name}" in OF_WHOLE_NUMBERS
             flag = False if is_whole else tensor.needs_grad()
             known = flags.get(name, False)
             flags[name] = any_requires_grad([known, flag]) if known is not False else flag
