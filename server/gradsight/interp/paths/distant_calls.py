@@ -18,6 +18,7 @@ from gradsight.interp.paths.late_settings import LateSettings
 from gradsight.interp.paths.roles import called_on_self, deeds_of
 from gradsight.interp.python.generators import value_of
 from gradsight.interp.syntax import cuts_what_it_is_given, returns_value
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.module_methods import NotFollowed
 from gradsight.interp.used_names import use
 from gradsight.interp.visible_text import names_bound
@@ -45,6 +46,9 @@ SHARE = 2
 RESERVED = 2
 LEAST = 16
 """One part in so many of what is left is for a call that comes when nothing but the reserve is."""
+KEPT_AT_THE_END = 8
+"""A call that hardly any text follows leaves one part in so many of what is left, and what each node of that text may cost."""
+COST_OF_A_NODE = 16
 CALLS_OF_MODELS = 24
 """Where models are bounded, applying one may spend one part in so many."""
 SHARE_OF_DATA = 8
@@ -107,7 +111,9 @@ class DistantCalls(LateSettings):
             return result
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
         own, decided, done = path.budget, len(path.decisions), len(path.log)
-        path.budget = given = self.allowance(is_of_module(function, args) and function.name == "forward")
+        path.budget = given = self.allowance(
+            node, is_of_module(function, args) and function.name == "forward"
+        )
         self.is_far = True
         reason = ""
         try:
@@ -199,7 +205,9 @@ class DistantCalls(LateSettings):
                 continue
             state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
             own = path.budget
-            path.budget = given = self.allowance() // (1 if any(map(is_trained, held)) else SHARE_OF_DATA)
+            path.budget = given = self.allowance(path.node) // (
+                1 if any(map(is_trained, held)) else SHARE_OF_DATA
+            )
             if given <= self.too_costly.get(body[0], -1):
                 path.budget = own
                 break
@@ -224,15 +232,40 @@ class DistantCalls(LateSettings):
             yield self.nn.unknown_result(reason, held, {}, path.node)
         return self.path.gap(reason, path.node)
 
-    def allowance(self, is_model: bool = False) -> int:
+    def allowance(self, call: ast.AST, is_model: bool = False) -> int:
         """What a call into another file may spend, or one that applies a model."""
         own = int(self.path.budget)
         if self.bounds_models and is_model:
             return own // CALLS_OF_MODELS
         if self.reserve < 0:
             self.reserve = own // RESERVED
-        kept = 0 if is_in_loop(self.path.frame) else self.reserve
-        return max(own - kept, own // LEAST) // SHARE
+        if is_in_loop(self.path.frame):
+            return own // SHARE
+        share = max(own - self.reserve, own // LEAST) // SHARE
+        return max(share, own - own // KEPT_AT_THE_END - COST_OF_A_NODE * self.nodes_behind(call))
+
+    def nodes_behind(self, call: ast.AST) -> int:
+        """How much text follows a call that stands in no loop: behind it, and behind the calls that led to it."""
+        frame, found = self.path.frame, 0
+        while True:
+            if frame.function is not None:
+                texts = [frame.function.node]
+            else:
+                source = self.path.module.source
+                units = self.path.program.units_of(source) if source is not None else [frame.unit]
+                later = [unit for unit in units if unit.start > frame.unit.start]
+                found += sum(length_of(statement) for unit in later for statement in unit.tree)
+                texts = list(frame.unit.tree)
+            end = (getattr(call, "end_lineno", 0), getattr(call, "end_col_offset", 0))
+            found += sum(
+                (part.lineno, part.col_offset) >= end
+                for text in texts
+                for part in syntax_parts(text)
+                if isinstance(part, (ast.stmt, ast.expr))
+            )
+            if frame.call_site is None:
+                return found
+            call, frame = frame.call_site.node, frame.call_site.frame
 
     def is_description(self, function: Function, args: list[Any], kwargs: dict[str, Any]) -> bool:
         """Whether a function of another file only describes the functions and classes that it is given, and gives the first back."""
@@ -346,6 +379,15 @@ def clears_gradients(module: Instance) -> bool:
             todo += called_on_self(text) - seen
             seen |= called_on_self(text)
     return False
+
+
+def length_of(statement: ast.stmt) -> int:
+    """What executing a statement goes through: that of a definition is short."""
+    if isinstance(
+        statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+    ):
+        return 1
+    return len(syntax_parts(statement))
 
 
 def is_in_loop(frame: Frame) -> bool:

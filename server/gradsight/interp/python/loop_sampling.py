@@ -56,6 +56,7 @@ class LoopRun:
         "since",
         "site",
         "skips",
+        "sorts",
     )
 
     def __init__(self, node: ast.AST, site: Site, length: int | None = None, *, since: int = 0) -> None:
@@ -72,6 +73,8 @@ class LoopRun:
         """Whether this round stands for all later ones, so that what the loop counts is not known in it."""
         self.is_prolonged = False
         """Whether a round was added because the one before was the first that stepped."""
+        self.sorts = False
+        """Whether it goes through a model's parts one by one, which of them it takes being up to each."""
         self.site = site
         self.length = length
         """How many rounds the program makes, where that is known."""

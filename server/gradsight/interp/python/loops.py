@@ -38,8 +38,14 @@ MOST_NESTED = 256
 """How many times a body may be executed by the loops of one function that stand in each other."""
 DEEPEST_LOOP = 5
 """In so many loops of one function every further one gets one round, while at most one of those around it is past its first."""
-MOST_PARTS = 64 * 80
-"""A loop goes through a model's parameters or modules one by one if they are at most so many, times the nodes of its body."""
+MOST_PARTS = 64 * 160
+"""A loop goes through a model's parameters or modules one by one if they are at most so many, times the nodes of its body.
+
+What stands in a loop inside of it counts there."""
+SHARE_OF_PARTS = 2 / 3
+"""The part of what a path has left that may be spent on that."""
+PRICE_OF_SORTING = 4
+"""The rounds of such a loop cost one part in so many: they do next to nothing, and what they sort out decides what is trained."""
 Flow = Generator[Any, Any, Any]
 
 
@@ -61,12 +67,14 @@ class Loops(LoopSampling):
         outer = frame.loops
         done = len(self.path.log)
         run = LoopRun(node, self.path.site(node), length, since=done)
-        limit = run.allowed = self.rounds_of(node, iterable, length, outer)
+        run.sorts = self.is_sorting(node, iterable, length, outer)
+        nested = self.rounds_nested(self.rounds_allowed(length), outer)
+        limit = run.allowed = length if run.sorts and length is not None else nested
         is_repeated = length is None and self.was_idle(node, iterable, outer)
         limit = 1 if is_repeated else limit
         status: Any = None
         ended_by_break = False
-        spent_before = self.path.budget
+        funds = paid = self.path.budget
         end = limit
         """The round that is not executed any more."""
         foreseeing = limit >= UNKNOWN_ROUNDS
@@ -120,9 +128,10 @@ class Loops(LoopSampling):
                 if is_repeated and number == 0 and self.has_trained(done):
                     is_repeated, has_one_round, foreseeing = False, False, run.allowed >= UNKNOWN_ROUNDS
                     end = limit = run.allowed
-                if number == 0 and length is not None and limit > UNKNOWN_ROUNDS:
-                    cost = max(1, spent_before - self.path.budget)
-                    end = limit = max(UNKNOWN_ROUNDS, min(limit, self.path.budget // (3 * cost)))
+                paid = self.path.budget = self.discounted(run, outer, paid)
+                bound = self.rounds_affordable(run, funds, limit, nested)
+                if bound < limit:
+                    end = limit = bound
         finally:
             frame.loops = outer
             self.loop_ended(run)
@@ -133,6 +142,20 @@ class Loops(LoopSampling):
         if not ended_by_break and node.orelse:
             return (yield from self.language.block(node.orelse))
         return None
+
+    def discounted(self, run: LoopRun, outer: tuple[Any, ...], paid: int) -> int:
+        """What the path has left after a round, `paid` being what it had before; the outermost loop that sorts gives the discount."""
+        left = int(self.path.budget)
+        return paid - (paid - left) // PRICE_OF_SORTING if run.sorts and not outer else left
+
+    def rounds_affordable(self, run: LoopRun, funds: int, limit: int, nested: int) -> int:
+        """How many of the rounds what is left of the path's funds is enough for, as those that are over have cost."""
+        left = self.path.budget
+        if run.sorts:
+            return run.number if run.number >= nested and left < funds * (1 - SHARE_OF_PARTS) else limit
+        if run.number == 1 and run.length is not None and limit > UNKNOWN_ROUNDS:
+            return max(UNKNOWN_ROUNDS, min(limit, left // (3 * max(1, funds - left))))
+        return limit
 
     def leave_unfilled(self, node: ast.AST) -> None:
         """Lists that a loop over parameters or modules was filling when it was left: they have more than is known."""
@@ -239,12 +262,13 @@ class Loops(LoopSampling):
         run.is_prolonged = rounds == {run.number - 1}
         return run.is_prolonged
 
-    def rounds_of(
+    def is_sorting(
         self, node: ast.For | ast.AsyncFor, iterable: Value, length: int | None, outer: tuple[Any, ...]
-    ) -> int:
-        if length is not None and not outer and sorts_parts(iterable, node, length):
-            return length
-        return self.rounds_nested(self.rounds_allowed(length), outer)
+    ) -> bool:
+        """Whether the loop is gone through part by part: it stands in no other loop than those that do the same."""
+        return (
+            length is not None and all(run.sorts for run, _ in outer) and sorts_parts(iterable, node, length)
+        )
 
     def was_idle(self, node: ast.AST, iterable: Value, outer: tuple[Any, ...]) -> bool:
         """Whether a loop over data has trained nothing in an earlier round of the loops around it."""
@@ -332,7 +356,14 @@ def sorts_parts(iterable: Value, node: ast.For | ast.AsyncFor, length: int) -> b
             return False
     elif type(iterable) is not Seq or not iterable.items or not holds_objects(iterable.items[0]):
         return False
-    return length * sum(len(syntax_parts(statement)) for statement in node.body) <= MOST_PARTS
+    nodes = sum(len(syntax_parts(statement)) for statement in node.body)
+    return length * (nodes - nodes_in_loops(node)) <= MOST_PARTS
+
+
+def nodes_in_loops(node: ast.AST) -> int:
+    """How many nodes of the body of a loop stand in the bodies of loops inside of it."""
+    bodies = [loop.body for loop in parts_of(node, ast.For) if loop is not node]
+    return len({part for body in bodies for statement in body for part in syntax_parts(statement)})
 
 
 def goes_on(iterable: Value) -> bool:
