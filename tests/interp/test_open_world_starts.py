@@ -249,7 +249,7 @@ def train(model, optimizer, loader, settings):
 
 
 def test_that_nothing_steps_is_told_by_the_text() -> None:
-    check(STOPPED.format(claim="  # GS512", step="pass"))
-    check(STOPPED.format(claim="  # GS512", step="settings.engine.backward(loss.detach())"))
+    check(STOPPED.format(claim="  # info GS512", step="pass"))
+    check(STOPPED.format(claim="  # info GS512", step="settings.engine.backward(loss.detach())"))
     check(STOPPED.format(claim="", step="settings.engine.step(optimizer)"))
     check(STOPPED.format(claim="", step="optimizer.step()"))

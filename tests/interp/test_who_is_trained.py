@@ -103,7 +103,13 @@ def test_a_loop_that_clears_and_never_steps_is_reported() -> None:
     check(NO_STEP.format(said="  # GS512", then="log(loss.item())"))
 
 
-@pytest.mark.parametrize(("then", "said"), [("pass", "  # GS512"), ("optimizer.step()", "")])
+def test_that_a_given_optimizer_never_steps_is_a_remark_where_nothing_says_that_training_is_meant() -> None:
+    program = NO_STEP.replace("    model.train()\n", "")
+    check(program.format(said="  # info GS512", then="log(loss.item())"))
+    check(program.format(said="  # GS512", then="nn.utils.clip_grad_norm_(model.parameters(), 1.0)"))
+
+
+@pytest.mark.parametrize(("then", "said"), [("pass", "  # info GS512"), ("optimizer.step()", "")])
 def test_a_loop_that_accumulates_and_never_steps_is_reported(then: str, said: str) -> None:
     check(f"""
         def fit(model, loader, optimizer):

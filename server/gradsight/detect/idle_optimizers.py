@@ -152,7 +152,13 @@ class IdleOptimizers:
             if any(is_other_use(text, name, harmless) for text in texts_around(clear.site)):
                 continue
             trail = [Step("call", clear.site, "its gradients are cleared here, without having been used")]
-            self.claims.add(KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key))
+            # Of an optimizer that is only given, a caller knows what the rounds are for, unless `train()` says it.
+            is_switched = any(action.verb == "train" for action in self.path.log)
+            is_guess = is_only_given(optimizer) and not is_switched and not self.is_training_meant()
+            left_to = {"left_to": "caller"} if is_guess else {}
+            self.claims.add(
+                KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key), **left_to
+            )
 
     def optimizers_cleared(self, action: Action) -> list[Optimizer]:
         """The optimizers all of whose gradients an action clears: its own, or by the module that has their parameters."""
@@ -214,6 +220,11 @@ class IdleOptimizers:
         named = [node for node in self.path.executed if isinstance(node, FUNCTIONS)]
         stepping = {node.name for node in named if steps_something(node)}
         return frozenset(node.name for node in named) - stepping | UNSCALING
+
+
+def is_only_given(optimizer: Optimizer) -> bool:
+    """Whether nothing shows where an optimizer comes from: the code at hand was given it."""
+    return optimizer.path == "torch.optim.Optimizer" and not optimizer.shows_all
 
 
 def texts_around(site: Site) -> list[ast.AST]:

@@ -97,7 +97,8 @@ assert not torch.equal(encoder.weight, before)
 ## Not reported
 
 A loop without `step()` that reads the gradients it computes; a part that is frozen, run under `no_grad`, in eval mode, or has weights that were loaded or copied; a network that another
-optimizer holds; a tensor of its own that is trained through a network.
+optimizer holds; a tensor of its own that is trained through a network. It is a remark only where a function never steps an
+optimizer that it was given, and neither switches a model to train mode nor clips or schedules.
 
 ```python
 import torch
@@ -136,7 +137,7 @@ See [torch.optim](https://docs.pytorch.org/docs/stable/optim.html) and a
 from __future__ import annotations
 
 from gradsight.model.events import Event
-from gradsight.model.finding import Finding
+from gradsight.model.finding import Finding, Severity
 from gradsight.model.rule import Rule, make_finding, named, quoted, text
 
 
@@ -151,7 +152,8 @@ def judge(event: Event) -> Finding | None:
         message = (
             f"{named(event, 'parameters')} gets gradients but is in no optimizer, so it never trains: add it"
         )
-    return make_finding(event, RULE.code, RULE.name, message, "warning")
+    severity: Severity = "info" if event.names.get("left_to") else "warning"
+    return make_finding(event, RULE.code, RULE.name, message, severity)
 
 
 def _listed(parameters: str) -> str:

@@ -3,7 +3,7 @@
 `loss.backward()` raises unless something has brought a graph.  *Maker*: a parameter of the function, or an attribute of
 `self`, that is called on the way to the loss.  Where no other evidence tells which of them are modules, all of them are taken for
 modules, whatever their names: of `g(f(x))` each gets gradients if the other does.  In the same way the only thing with a `step()`
-beside a backward is what applies the gradients.
+beside a backward is what applies the gradients.  *Way*: what stands on the way to a loss, or to what a helper returns.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gradsight.interp.paths.grad_guards import name_of
-from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax import own_statements, remembered
 from gradsight.interp.syntax_parts import assigned, parts_of, syntax_parts
 from gradsight.model.name_hints import suggests
 
 Keys = frozenset[str]
 NOTHING: Keys = frozenset()
-UNSEEN = ""
-"""In place of a key: something that this text does not show may have brought the graph."""
 CUTS = frozenset({"detach", "data", "item", "numpy", "tolist"})
 """What stands behind one of these brings no graph."""
 WITHOUT_GRADIENTS = frozenset({"no_grad", "inference_mode"})
@@ -28,10 +27,46 @@ MOST_NAMES = 200
 """A text that binds more has more to it than a walk along its names shows."""
 
 
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What the values of some expressions are computed by."""
+
+    makers: Keys = NOTHING
+    handed: Keys = NOTHING
+    """What the calls on the way are given by a name of its own: a parameter, or an attribute of `self`."""
+    calls: frozenset[ast.Call] = frozenset()
+    through: Keys = NOTHING
+    """The names, not given to the function, that what is called begins with: functions, libraries, objects."""
+    unseen: frozenset[ast.Call] = frozenset()
+    """Calls that may have brought a graph by something that the text does not show."""
+
+
+def way_to_backward(function: ast.FunctionDef) -> Way | None:
+    """The way to the losses that a function differentiates; None where it differentiates none, or binds too much."""
+    found: Way | None = remembered(function, "way to backward", _way_to_backward)
+    return found
+
+
+def way_to_return(function: ast.FunctionDef) -> Way | None:
+    """The way to what a function returns."""
+    found: Way | None = remembered(function, "way to return", _way_to_return)
+    return found
+
+
+def things_handed_over(scopes: list[ast.AST]) -> Keys:
+    """What is given to the calls on the way to the backwards of these texts, where nothing that is called there brings the graph."""
+    ways = [way for one in functions_of(scopes) if (way := way_to_backward(one)) is not None]
+    if any(way.makers for way in ways):
+        return NOTHING
+    return NOTHING.union(*(way.handed for way in ways))
+
+
 def graph_makers(scopes: list[ast.AST]) -> Keys:
     """What all backwards in these texts can have their graphs from; empty where that may be something else."""
-    found = NOTHING.union(*(remembered(one, "graph makers", _makers_in) for one in functions_of(scopes)))
-    return NOTHING if UNSEEN in found else found
+    ways = [way_to_backward(one) for one in functions_of(scopes)]
+    if any(way is None or way.unseen for way in ways):
+        return NOTHING
+    return NOTHING.union(*(way.makers for way in ways if way is not None))
 
 
 def stepped_things(scopes: list[ast.AST]) -> Keys:
@@ -78,6 +113,22 @@ class Flow:
             if declared.value is not None:
                 self.note(declared.target, declared.value)
         self.known: dict[str, Keys] = {}
+        self.calls: set[ast.Call] = set()
+        self.unseen: set[ast.Call] = set()
+        self.handed: set[str] = set()
+
+    def way_to(self, nodes: list[ast.expr]) -> Way | None:
+        if len(self.values) > MOST_NAMES:
+            return None
+        makers = self.makers_behind(nodes)
+        named = {root_of(call.func) for call in self.calls} - self.parameters - {"", "self"}
+        return Way(
+            makers,
+            frozenset(self.handed),
+            frozenset(self.calls),
+            frozenset(named - self.values.keys()),
+            frozenset(self.unseen),
+        )
 
     def note(self, target: ast.expr, value: ast.expr) -> None:
         name = key_of_name(target)
@@ -95,17 +146,31 @@ class Flow:
                 found |= self.makers_behind_name(name)
             elif isinstance(node, ast.Attribute) and node.attr in CUTS:
                 continue
-            elif isinstance(node, ast.Call) and is_given_something(node) and self.may_make(node):
-                given = self.makers_behind([*node.args, *(one.value for one in node.keywords)])
+            elif isinstance(node, ast.Call):
+                self.calls.add(node)
+                given = [*node.args, *(one.value for one in node.keywords)]
+                self.handed |= {key for one in given if self.is_outside(key := key_of_name(one))}
+                if not given or not self.may_make(node):
+                    todo.extend(ast.iter_child_nodes(node))
+                    continue
                 key = key_of_name(node.func)
-                if key in self.parameters or key.startswith("self."):
-                    found |= given | {key}
+                # `objective = Objective(net)`, and then `objective(x)`.
+                behind = self.makers_behind(given) | self.makers_behind_name(key)
+                if self.is_outside(key):
+                    found |= behind | {key}
+                elif behind:
+                    # A function that can be seen passes the graph on.
+                    found |= behind
                 else:
-                    # A function that can be seen passes the graph on; what it makes of data alone may have one.
-                    found |= given or {UNSEEN}
+                    # What it makes of data alone may have one.
+                    self.unseen.add(node)
             else:
                 todo.extend(ast.iter_child_nodes(node))
         return frozenset(found)
+
+    def is_outside(self, key: str) -> bool:
+        """Whether a key names what the function was given, or what its object has."""
+        return key in self.parameters or key.startswith("self.")
 
     def makers_behind_name(self, name: str) -> Keys:
         if name not in self.known:
@@ -143,11 +208,23 @@ def key_of_name(node: ast.AST) -> str:
     return ""
 
 
-def _makers_in(function: ast.FunctionDef) -> Keys:
-    flow = Flow(function)
-    if len(flow.values) > MOST_NAMES:
-        return frozenset({UNSEEN})
-    return flow.makers_behind(_differentiated(function))
+def root_of(node: ast.AST) -> str:
+    """The name that an expression begins with: `agent` of `agent.critics[0](x)`."""
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _way_to_backward(function: ast.FunctionDef) -> Way | None:
+    losses = _differentiated(function)
+    return Flow(function).way_to(losses) if losses else None
+
+
+def _way_to_return(function: ast.FunctionDef) -> Way | None:
+    results = [
+        one.value for one in own_statements(function.body) if isinstance(one, ast.Return) and one.value
+    ]
+    return Flow(function).way_to(results) if results else None
 
 
 def _stepped_in(function: ast.FunctionDef) -> Keys:

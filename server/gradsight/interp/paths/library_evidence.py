@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.libraries.transforms import Transforms
+from gradsight.interp.paths.callers_ways import brings_graph
 from gradsight.interp.paths.roles import (
+    MODULE,
     OF_LEAVES,
     is_source_name,
     key_of,
@@ -95,7 +97,10 @@ class EvidenceLibraries(Transforms):
         self, function: Unknown, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
         called = node.func if isinstance(node, ast.Call) else None
-        stand_in = self.entry.stand_in_for(function, what_is_applied(called) if called is not None else None)
+        applied = what_is_applied(called) if called is not None else None
+        stand_in = self.entry.stand_in_for(function, applied)
+        if stand_in is None and self.is_maker_for_caller(function, key_of(applied)):
+            stand_in = self.entry.make_stand_in(function, MODULE, key_of(applied), applied)
         if isinstance(stand_in, Layer):
             return self.nn.call_layer(stand_in, args, kwargs, node)
         result = super().call_unknown(function, args, kwargs, node)
@@ -118,6 +123,11 @@ class EvidenceLibraries(Transforms):
                 result, [*parameters, *self.entry.graphs_in(args, kwargs)], callee, node, premise
             )
         return result
+
+    def is_maker_for_caller(self, function: Unknown, key: str) -> bool:
+        """Whether what is called can only be the module that a caller's loss has its graph from."""
+        is_open = not function.hint and function.tensor is None and function.graph is None
+        return is_open and bool(key) and brings_graph(self.path, key)
 
     def number_of(self, value: Unknown, node: ast.AST) -> Number:
         """`value.item()`: a number, which leaves behind the graph that code with modules may have made."""

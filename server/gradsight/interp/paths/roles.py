@@ -11,7 +11,7 @@ import ast
 import re
 from functools import lru_cache
 
-from gradsight.interp.paths.graph_makers import graph_makers, stepped_things
+from gradsight.interp.paths.graph_makers import graph_makers, stepped_things, things_handed_over
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.model.name_hints import BY_NAME, suggests
@@ -235,11 +235,24 @@ def role_beside_backward(key: str, scopes: list[ast.AST]) -> str:
     makers = graph_makers(scopes)
     if key in makers and not any(role_by_deeds(other, scopes) for other in makers):
         return MODULE
+    if is_handed_over(key, scopes):
+        return MODULE
     stepped = stepped_things(scopes)
     if key in stepped and not suggests(SCHEDULER, key):
         rivals = [one for one in stepped if one != key and not suggests(SCHEDULER, one)]
         return "" if rivals else OPTIMIZER
     return ""
+
+
+def is_handed_over(key: str, scopes: list[ast.AST]) -> bool:
+    """`loss = compute_loss(model, batch)`: unknown code that makes the loss has its graph from what it is given.
+
+    That is what is put into train mode, or has the name of a module, and all of these if there are several.
+    """
+    if key not in things_handed_over(scopes) or not is_no_loss(key):
+        return False
+    is_switched = any(not SWITCHES.isdisjoint(deeds_of(scope).done_to(key)) for scope in scopes)
+    return is_switched or BY_NAME[MODULE].search(last_part(key)) is not None
 
 
 def has_module_beside(key: str, all_deeds: list[Deeds]) -> bool:

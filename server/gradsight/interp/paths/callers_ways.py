@@ -1,0 +1,71 @@
+"""What is called in a helper, and brings the graph that a caller of the helper differentiates.
+
+`loss = step(net, x)` in a text that calls `loss.backward()`, and `net(x)` on the way to what `step` returns: the graph has
+come from `net`, unless something else that stands on one of these ways may have brought it.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from gradsight.interp.path_state import PathState
+from gradsight.interp.paths.graph_makers import Way, way_to_backward, way_to_return
+from gradsight.model.sites import Frame
+from gradsight.model.values import Instance, Layer
+
+
+def brings_graph(path: PathState, key: str) -> bool:
+    """Whether what the running function calls by this name has brought the graph of a backward in one of its callers."""
+    frame: Frame = path.frame
+    way = _way(frame, to_return=True)
+    if way is None or key not in way.makers or way.unseen or _has_known_maker(path, frame, way, key):
+        return False
+    while frame.call_site is not None:
+        call, frame = frame.call_site.node, frame.call_site.frame
+        way = _way(frame, to_return=False)
+        is_differentiated = way is not None
+        if way is None:
+            way = _way(frame, to_return=True)
+        if way is None or call not in way.calls or way.unseen - {call}:
+            return False
+        if _has_known_maker(path, frame, way, ""):
+            return False
+        if is_differentiated:
+            return True
+    return False
+
+
+def _way(frame: Frame, to_return: bool) -> Way | None:
+    node = frame.function.node if frame.function is not None else None
+    if not isinstance(node, ast.FunctionDef):
+        return None
+    return way_to_return(node) if to_return else way_to_backward(node)
+
+
+def _has_known_maker(path: PathState, frame: Frame, way: Way, key: str) -> bool:
+    """Whether a known module, or an object that may have some, stands on the way: the graph may be its own."""
+    given = [_held(frame, other) for other in way.makers | way.handed if other != key]
+    outside = [_outside(path, frame, name) for name in way.through]
+    return any(isinstance(one, (Instance, Layer)) and one.module is not None for one in given) or any(
+        isinstance(one, (Instance, Layer)) for one in outside
+    )
+
+
+def _held(frame: Frame, key: str) -> Any:
+    owner, _, name = key.rpartition(".")
+    if not owner:
+        return frame.namespace.get(name)
+    return frame.receiver.attributes.get(name) if isinstance(frame.receiver, Instance) else None
+
+
+def _outside(path: PathState, frame: Frame, name: str) -> Any:
+    """What a name that a function does not bind stands for; whoever asks that rests on it."""
+    scope = frame.scope
+    while scope is not None:
+        if scope.outer is None:
+            path.asked.add(name)
+        if name in scope.names:
+            return scope.names[name]
+        scope = scope.outer
+    return None

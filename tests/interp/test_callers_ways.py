@@ -1,0 +1,122 @@
+"""Modules that only a helper applies: a backward further out shows that they brought its graph."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+
+HELPED = """
+def measure(v1, v2, v3):
+    return F.mse_loss({inner}, v3)
+
+def fit(v4, v5, v6):
+    for v7, v8 in v5:
+        {clear}
+        v9 = measure(v4, v7, v8){outer}
+        v9.backward(){said}
+        v6.step()
+"""
+
+
+def test_what_a_helper_applies_on_the_way_to_a_backward_is_a_module_whatever_its_name() -> None:
+    check(HELPED.format(inner="v1(v2)", clear="pass", outer="", said="  # GS501"))
+    check(HELPED.format(inner="v1(v2)", clear="v6.zero_grad()", outer="", said=""))
+    check(HELPED.format(inner="v1(v2).relu()", clear="v6.zero_grad()", outer=" * 2", said=""))
+
+
+METHODS = """
+class Worker:
+    def __init__(self, v1, v2):
+        self.v1, self.v2 = v1, v2
+    def measure(self, batch):
+        x, y = batch
+        return F.mse_loss({inner}, y)
+    def work(self, loader):
+        for batch in loader:
+            {clear}
+            loss = self.measure(batch)
+            loss.backward(){said}
+            self.v2.step()
+"""
+
+
+def test_what_another_method_applies_is_a_module() -> None:
+    check(METHODS.format(inner="self.v1(x)", clear="pass", said="  # GS501"))
+    check(METHODS.format(inner="self.v1(x)", clear="self.v2.zero_grad()", said=""))
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        "def measure(v1, v2, v3): return head(v1(v2)) - v3",
+        "def measure(v1, v2, v3): return net(v1(v2)).sum() - v3",
+    ],
+)
+def test_what_only_prepares_data_for_a_module_that_is_known_is_none(measure: str) -> None:
+    check(f"""
+        net = nn.Linear(3, 1)
+        head = net
+        {measure}
+        def fit(v4, v5):
+            v6 = torch.optim.SGD(net.parameters(), 0.1)
+            for v7, v8 in v5:
+                v6.zero_grad()
+                measure(v4, v7, v8).sum().backward()
+                v6.step()
+    """)
+
+
+def test_a_module_that_is_known_beside_it_leaves_what_a_helper_applies_open() -> None:
+    check(
+        """
+        def measure(v1, change, v2, v3):
+            return F.mse_loss(v1(change(v2)), v3)
+
+        def fit(v5, change):
+            v4 = nn.Linear(3, 1)
+            v6 = torch.optim.SGD(v4.parameters(), 0.1)
+            for v7, v8 in v5:
+                v6.zero_grad()
+                measure(v4, change, v7, v8).backward()
+                v6.step()
+        """
+    )
+
+
+HANDED = """
+from objectives import find
+
+def fit(model, loader, optimizer, extra):
+    {mode}
+    for x, y in loader:
+        {clear}
+        loss, shown = find({model}, x, y, extra)
+        loss.backward(){said}
+        optimizer.step()
+"""
+
+
+def test_unknown_code_that_makes_the_loss_has_its_graph_from_the_model_it_is_given() -> None:
+    check(HANDED.format(mode="pass", clear="pass", model="model", said="  # GS501"))
+    check(HANDED.format(mode="pass", clear="optimizer.zero_grad()", model="model", said=""))
+    check(HANDED.format(mode="extra.train()", clear="pass", model="x.device", said="  # GS501"))
+
+
+def test_data_that_unknown_code_is_given_is_no_model() -> None:
+    check(HANDED.format(mode="pass", clear="pass", model="x.device", said=""))
+
+
+def test_an_object_that_was_made_of_a_model_makes_its_loss() -> None:
+    check(
+        """
+        from objectives import Objective
+
+        def fit(model, loader, optimizer):
+            objective = Objective(model)
+            for x, y in loader:
+                loss = objective(x, y)
+                loss.backward()  # GS501
+                optimizer.step()
+        """
+    )
