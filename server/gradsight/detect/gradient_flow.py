@@ -169,7 +169,7 @@ class GradientFlow:
 
     def explain_absence(self, parameter: Tensor, runs: list[Any], site: Site, stepped: bool = False) -> None:
         for run in reversed(runs):
-            if not run.leaves and run.loss.needs_grad() is not False:
+            if not run.leaves and run.loss.needs_grad() is not False and not run.is_bare:
                 # Its graph comes from code that is not known, which may have used the parameter.
                 return
             if parameter in run.zero_leaves:

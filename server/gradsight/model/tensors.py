@@ -224,6 +224,7 @@ class Node(Numbered):
         "freed",
         "holds",
         "inputs",
+        "is_unseen",
         "op",
         "open",
         "operands",
@@ -259,6 +260,8 @@ class Node(Numbered):
         """The history of a value that this write replaced: backward still visits it, with a zero gradient."""
         self.open = False
         """An operand is unknown and may bring a graph of its own."""
+        self.is_unseen = False
+        """An operand is unknown that was not there before the function began which is executed by itself."""
         self.premise = ""
         """What must hold for the gradient to go on from here to the inputs."""
         self.reentrant = False

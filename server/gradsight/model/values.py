@@ -22,7 +22,7 @@ class Unknown:
     """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
 
     __slots__ = (
-        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "given_at", "graph", "hint", "is_setting", "part_of", "plain", "reason", "tensor",
+        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "given_at", "graph", "hint", "is_handled", "is_outside", "is_setting", "part_of", "plain", "reason", "tensor",
     )  # fmt: skip
 
     def __init__(self, reason: str, hint: str = "") -> None:
@@ -44,6 +44,9 @@ class Unknown:
         self.plain = False
         """If it is a tensor, it carries no graph: it came from a loader, or from code that was given none."""
         self.is_setting = False  # It was read from settings, and brings no graph.
+        self.is_outside = False
+        """It was there before the function began that is executed by itself: an argument of it, or an attribute or item of one."""
+        self.is_handled = False  # Code that is not known worked with it: its attributes and items may be new.
         self.given: tuple[Value, ...] = ()
         """The modules and parameters that the code which made it was given."""
         self.given_at: Site | None = None  # Where, if nothing else was given that could hold more.
@@ -61,9 +64,19 @@ class Unknown:
             answer.cuts, answer.carries = self.cuts, self.carries
             answer.graph, answer.plain, answer.is_setting = self.graph, self.plain, self.is_setting
             answer.given, answer.given_at = self.given, self.given_at
-            if self.argument and type(key) is tuple and key[0] == "item":
-                answer.argument = self.argument
+            if type(key) is tuple and key[0] in ("attr", "item"):
+                answer.is_outside = self.is_outside and not self.is_handled
+                if self.argument and key[0] == "item":
+                    answer.argument = self.argument
         return answer
+
+    def hand_over(self) -> None:
+        """Code that is not known gets it: what it holds may be new from here on."""
+        self.is_handled = True
+        for answer in (self.answers or {}).values():
+            if type(answer) is Unknown and answer.is_outside:
+                answer.is_outside = False
+                answer.hand_over()
 
     def __repr__(self) -> str:
         return f"Unknown({self.reason!r})"

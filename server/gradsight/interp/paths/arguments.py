@@ -57,6 +57,7 @@ def unknown_argument(
     elif not annotation and not role and (fitting := fitting_object(machine, outer, function, parameter)):
         return fitting
     value = Unknown(f"argument {name}")
+    value.is_outside = True
     if role:
         machine.entry.make_stand_in(value, role, name, parameter)
     elif annotation in PLAIN_KINDS:

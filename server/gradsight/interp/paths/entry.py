@@ -47,6 +47,7 @@ class Entry(Evidence):
     def missing_argument(self, function: Function, parameter: ast.arg) -> Value:
         annotation = annotation_text(parameter)
         value = Unknown(f"argument {parameter.arg}", PLAIN_KINDS.get(annotation, ""))
+        value.is_outside = True
         owner = function.owner
         if owner is not None and owner.kind == "module" and annotated_role(annotation) == MODULE:
             self.make_stand_in(value, MODULE, parameter.arg, parameter)

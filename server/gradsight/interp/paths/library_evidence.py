@@ -35,6 +35,8 @@ OF_ARRAYS = {"astype", "getA1", "toarray", "tocoo", "tocsc", "tocsr", "todense",
 """Methods of arrays and of sparse matrices that no tensor has: what they return is of their kind."""
 OF_CONTAINERS = {"copy", "get", "items", "pop", "to_tuple", "values"}
 """Methods that give what a container holds: the losses that a detector returns by their names, the fields of an output."""
+READING = {"get", "items", "keys", "values"}
+"""Methods of a mapping that leave it as it is."""
 OF_DISTRIBUTIONS = {"log_prob", "rsample", "entropy"}
 """Methods of a distribution that can be differentiated by what it was made of; no tensor has them."""
 
@@ -190,6 +192,8 @@ class EvidenceLibraries(Transforms):
     def unknown_method(
         self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
+        if name not in READING:
+            receiver.hand_over()
         if name == "requires_grad_" and receiver.plain:
             # Data of a loader that is to be differentiated: a leaf.
             self.entry.assumed_tensor(receiver)

@@ -314,6 +314,9 @@ class EvidenceModules(Checkpoints):
 
     def escape(self, args: list[Value], kwargs: dict[str, Value]) -> None:
         known = self.entry.stand_ins
+        for value in [*args, *kwargs.values()]:
+            if type(value) is Unknown:
+                value.hand_over()
         super().escape(
             [known.get(id(value)) or value for value in args],
             {name: known.get(id(value)) or value for name, value in kwargs.items()},

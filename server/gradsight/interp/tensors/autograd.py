@@ -131,6 +131,7 @@ class Recorder(AutogradFloor):
             unproved = [value for value in bound.values() if isinstance(value, Unknown) and value.given]
             for made in (one.node for one in results if isinstance(one, Tensor) and one.node is not None):
                 made.open, made.unproved = made.open or is_open, unproved
+                made.is_unseen = any(map(is_unseen, bound.values()))
         if case.writes:
             self.write_own_tensors(op, case, bound, site)
         return self.put_together(op, case, bound, results, cuts, site)
@@ -576,6 +577,15 @@ def brings_graph(value: Value) -> bool:
     if isinstance(value, Unknown):
         return value.carries
     return isinstance(value, Seq) and any(isinstance(item, Unknown) and item.carries for item in value.items)
+
+
+def is_unseen(value: Value) -> bool:
+    """Whether an operand is an unknown that may have been made in view; what was there before is not."""
+    if isinstance(value, Unknown):
+        return not (value.hint or value.is_setting or value.is_outside)
+    if isinstance(value, Seq):
+        return not (value.exact or value.alike) or any(map(is_unseen, value.items))
+    return isinstance(value, (Instance, Mapping))
 
 
 def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:

@@ -90,7 +90,8 @@ class BackwardEngine(BackwardFaults):
         if executed is not None and how != "assumed":
             self.check_checkpoints(executed, site, how)
         run = self.walk(edges, loss, site, cuts, how, assumption, executed)
-        if not run.leaves and isinstance(flag, Maybe) and flag.weak:
+        run.is_bare = run.is_bare and bool(cuts) and not (retain or create)
+        if not run.leaves and isinstance(flag, Maybe) and flag.weak and not run.is_bare:
             run.leaves |= self.only_trained() if how == "backward" and inputs is None else set()
             if not run.leaves:
                 # A graph that is not known: whose gradients it fills is not known either.
@@ -128,7 +129,7 @@ class BackwardEngine(BackwardFaults):
         """What lies behind code that is not known, and the premise under which backward gets there."""
         twice: Node | None = None
         of_modules: list[Node] = []
-        is_open = False
+        is_open = is_unseen = False
         zeros = executed is not None
         grown: Node | None = None
         walked: list[Node] = []
@@ -151,7 +152,7 @@ class BackwardEngine(BackwardFaults):
             if self.walked > MOST_WALKED_AGAIN and executed is None and (known := self.run_through(edge)):
                 leaves |= known.leaves
                 live |= known.leaves - known.zero_leaves if not dead else set()
-                is_open = is_open or known.open
+                is_open, is_unseen = is_open or known.open, True
                 zeros = zeros or known.zeros
                 continue
             if edge.walked is not None and edge.freed is None and how == "backward" and grown is None:
@@ -160,6 +161,7 @@ class BackwardEngine(BackwardFaults):
             edge.walked = site
             walked.append(edge)
             is_open = is_open or edge.open or is_doubtful(edge.requires)
+            is_unseen = is_unseen or edge.is_unseen
             if edge.freed is not None:
                 # What it had saved is gone; where it always saves something, torch refuses.
                 if edge.holds == "always" and (twice is None or edge.tick > twice.tick):
@@ -193,6 +195,7 @@ class BackwardEngine(BackwardFaults):
         run.zero_leaves = leaves - live
         run.zeros = zeros
         run.open = is_open
+        run.is_bare = not (leaves or is_open or is_unseen) and is_repeated(site)
         if is_open:
             self.path.gradients_unknown = True
         self.runs[site] = run
@@ -494,6 +497,16 @@ def taken_for_tensor(value: Value) -> Value:
 def is_doubtful(requires: RequiresGrad) -> bool:
     """Whether a node was perhaps not recorded for another reason than that an operand is not known."""
     return isinstance(requires, Maybe) and requires.weak and requires is not IGNORANT
+
+
+def is_repeated(site: Site) -> bool:
+    """Whether a place, or a call that led to it, stands in a loop."""
+    inner: Site | None = site
+    while inner is not None:
+        if inner.loops:
+            return True
+        inner = inner.call
+    return False
 
 
 def executed_for(edges: list[Edge], inputs: list[Tensor]) -> set[Edge]:

@@ -20,7 +20,7 @@ from gradsight.model.values import (
 class BackwardRun:
     """One backward call: what it reached and which cuts lay in its data."""
 
-    __slots__ = ("cuts", "leaves", "loops", "loss", "open", "site", "tick", "zero_leaves", "zeros")
+    __slots__ = ("cuts", "is_bare", "leaves", "loops", "loss", "open", "site", "tick", "zero_leaves", "zeros")
 
     def __init__(
         self, site: Site, loss: Tensor, leaves: set[Tensor], cuts: frozenset[Cut], tick: int
@@ -36,6 +36,11 @@ class BackwardRun:
         """Whether an operator whose gradient is zero everywhere may stand in its graph."""
         self.open = False
         """The graph has parts that are not known."""
+        self.is_bare = False
+        """In a loop, and what may have brought its graph was there before: it is that of no module which the loop applies.
+
+        A graph is gone after one backward, so in the next round it would be refused.
+        """
 
 
 class Declared(NamedTuple):
