@@ -120,3 +120,95 @@ def test_an_object_that_was_made_of_a_model_makes_its_loss() -> None:
                 optimizer.step()
         """
     )
+
+
+ASKED = """
+def fit(v1, loader, v2):
+    for x, y in loader:
+        {clear}
+        {bound} = v1.{asked}{rest}
+        loss.backward(){said}
+        v2.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("bound", "asked", "rest"),
+    [
+        ("loss", "losses(x, y)", ""),
+        ("loss", "losses(x, y)", " / 4"),
+        ("loss", "losses(x, y)", '["total"]'),
+        ("loss, shown", "losses(x, y)", ""),
+        ("found = v1.losses(x); loss", "mean_of(found)", ""),
+    ],
+)
+def test_what_is_asked_for_a_loss_is_the_module_or_has_it(bound: str, asked: str, rest: str) -> None:
+    check(ASKED.format(clear="pass", bound=bound, asked=asked, rest=rest, said="  # GS501"))
+    check(ASKED.format(clear="v2.zero_grad()", bound=bound, asked=asked, rest=rest, said=""))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "pred, y = v1.draw(x); loss = (pred - y).pow(2).mean()",
+        "loss = compare(v1.draw(x), y)",
+        "loss = x.sum()",
+    ],
+)
+def test_what_data_comes_from_is_no_module(lines: str) -> None:
+    check(f"""
+        def fit(v1, loader, v2):
+            for x, y in loader:
+                {lines}
+                loss.backward()
+                v2.step()
+    """)
+
+
+FILLED_IN = """
+import abc
+
+class Base(abc.ABC):
+    def __init__(self, {given}, optimizer, loader):
+        self.{given}, self.optimizer, self.loader = {given}, optimizer, loader
+    def fit(self, n):
+        for batch in self.loader:
+            {clear}
+            loss = self.measure(batch)
+            loss.backward(){said}
+            self.optimizer.step()
+    @abc.abstractmethod
+    def measure(self, batch): ...
+"""
+
+
+def test_a_loss_that_derived_classes_fill_in_comes_from_what_is_called_a_model() -> None:
+    check(FILLED_IN.format(given="model", clear="pass", said="  # GS501"))
+    check(FILLED_IN.format(given="model", clear="self.optimizer.zero_grad()", said=""))
+    check(FILLED_IN.format(given="thing", clear="pass", said=""))
+
+
+def test_a_method_of_a_base_is_executed_on_the_class_that_fills_it_in() -> None:
+    check(
+        """
+        class Base:
+            def __init__(self, model, optimizer, loader):
+                self.model, self.optimizer, self.loader = model, optimizer, loader
+            def fit(self, n):
+                for batch in self.loader:
+                    self.optimizer.zero_grad()
+                    loss = self.measure(batch)
+                    loss.backward()
+                    self.optimizer.step()
+
+        class Mine(Base):
+            def measure(self, batch):
+                x, y = batch
+                return F.cross_entropy(self.model(x).detach(), y)  # GS203
+
+        class Right(Base):
+            def measure(self, batch):
+                x, y = batch
+                return F.cross_entropy(self.model(x), y)
+        """
+    )

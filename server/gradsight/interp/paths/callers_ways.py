@@ -11,16 +11,38 @@ from typing import Any
 
 from gradsight.interp.path_state import PathState
 from gradsight.interp.paths.graph_makers import Way, way_to_backward, way_to_return
+from gradsight.interp.paths.held_names import is_module
 from gradsight.model.sites import Frame
 from gradsight.model.values import Instance, Layer
 
 
 def brings_graph(path: PathState, key: str) -> bool:
     """Whether what the running function calls by this name has brought the graph of a backward in one of its callers."""
-    frame: Frame = path.frame
-    way = _way(frame, to_return=True)
-    if way is None or key not in way.makers or way.unseen or _has_known_maker(path, frame, way, key):
+    way = _way(path.frame, to_return=True)
+    if way is None or key not in way.makers or way.unseen or _has_known_maker(path, path.frame, way, key):
         return False
+    return _leads_to_backward(path)
+
+
+def makes_loss(path: PathState, key: str, call: ast.AST) -> bool:
+    """Whether a method of what has this name makes a loss that is differentiated here, or in a caller.
+
+    Nothing else on the way may have brought the graph: `loss = diffusion.losses(x)` and `loss.backward()`.
+    """
+    way = _way(path.frame, to_return=False)
+    is_differentiated = way is not None
+    if way is None:
+        way = _way(path.frame, to_return=True)
+    if way is None or way.final != {call} or way.makers or way.unseen:
+        return False
+    if _has_known_maker(path, path.frame, way, key):
+        return False
+    return is_differentiated or _leads_to_backward(path)
+
+
+def _leads_to_backward(path: PathState) -> bool:
+    """Whether what the running function returns is differentiated further out, and nothing there brings another graph."""
+    frame: Frame = path.frame
     while frame.call_site is not None:
         call, frame = frame.call_site.node, frame.call_site.frame
         way = _way(frame, to_return=False)
@@ -47,9 +69,7 @@ def _has_known_maker(path: PathState, frame: Frame, way: Way, key: str) -> bool:
     """Whether a known module, or an object that may have some, stands on the way: the graph may be its own."""
     given = [_held(frame, other) for other in way.makers | way.handed if other != key]
     outside = [_outside(path, frame, name) for name in way.through]
-    return any(isinstance(one, (Instance, Layer)) and one.module is not None for one in given) or any(
-        isinstance(one, (Instance, Layer)) for one in outside
-    )
+    return any(is_module(one) for one in given) or any(isinstance(one, (Instance, Layer)) for one in outside)
 
 
 def _held(frame: Frame, key: str) -> Any:

@@ -148,9 +148,9 @@ class Explorer:
             self.turn = turn
             for cls in classes:
                 self.give_up_if_unwanted()
-                self.run_class(cls, previous)
                 if turn == 2:
                     self.run_inherited(cls, previous)
+                self.run_class(cls, previous)
             for function in functions:
                 self.give_up_if_unwanted()
                 self.run_function(function, previous)

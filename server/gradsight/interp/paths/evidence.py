@@ -15,10 +15,13 @@ from typing import Any
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import PathState
 from gradsight.interp.paths.held_names import (
+    called_modules,
     is_applied_by_class,
     is_applied_by_helper,
+    is_module,
     key_outside,
     own_modules,
+    texts_of,
 )
 from gradsight.interp.paths.placeholders import is_placeholder, is_value_used
 from gradsight.interp.paths.roles import (
@@ -56,7 +59,6 @@ from gradsight.model.trace import ModuleWrapped, StandInApplied
 from gradsight.model.values import (
     MISSING,
     Array,
-    ClassValue,
     Instance,
     Layer,
     Mapping,
@@ -105,8 +107,7 @@ class Evidence(UnknownGraphs):
             and owner.node is not None
             and isinstance(frame.receiver, Instance)
         ):
-            lineage = frame.receiver.cls.lineage()
-            return [one.node for one in lineage if isinstance(one, ClassValue) and one.node is not None]
+            return texts_of(frame.receiver.cls)
         return [function.node]
 
     def stand_in_for(self, value: Unknown, expression: ast.AST | None, method: str = "") -> Value:
@@ -341,9 +342,7 @@ class Evidence(UnknownGraphs):
         if value.hint or value.graph is not None or value.tensor is not None:
             return False
         key = f"self.{name}"
-        texts: list[ast.AST] = [
-            one.node for one in owner.cls.lineage() if isinstance(one, ClassValue) and one.node is not None
-        ]
+        texts = texts_of(owner.cls)
         is_module = isinstance(self.stand_ins.get(id(value)), Layer) or role_of(key, texts) == MODULE
         if is_function_name(name) and not is_module:
             return False
@@ -358,7 +357,9 @@ class Evidence(UnknownGraphs):
         result = self.nn.unknown_result(f"method {name}, which other classes fill in", args, kwargs, node)
         if type(result) is Unknown and result.graph is None:
             held = [self.stand_ins.get(id(one), one) for one in owner.attributes.values()]
-            modules = [one for one in held if isinstance(one, (Layer, Instance)) and one.module is not None]
+            if not any(map(is_module, held)) and self.trains_in_view():
+                held = [self.make_stand_in(one, MODULE, key, node) for key, one in called_modules(owner)]
+            modules = [one for one in held if is_module(one)]
             result.given, result.plain = (*result.given, *modules), result.plain and not modules
             if modules and not self.path.grad_mode:
                 # With what it has of modules it computes something that is not recorded.

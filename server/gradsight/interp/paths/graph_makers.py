@@ -37,6 +37,8 @@ class Way:
     calls: frozenset[ast.Call] = frozenset()
     through: Keys = NOTHING
     """The names, not given to the function, that what is called begins with: functions, libraries, objects."""
+    final: frozenset[ast.Call] = frozenset()
+    """Calls whose results are the values, or parts of them, but for factors and sums."""
     unseen: frozenset[ast.Call] = frozenset()
     """Calls that may have brought a graph by something that the text does not show."""
 
@@ -127,6 +129,7 @@ class Flow:
             frozenset(self.handed),
             frozenset(self.calls),
             frozenset(named - self.values.keys()),
+            self.final_calls(nodes),
             frozenset(self.unseen),
         )
 
@@ -166,6 +169,34 @@ class Flow:
                     self.unseen.add(node)
             else:
                 todo.extend(ast.iter_child_nodes(node))
+        return frozenset(found)
+
+    def final_calls(self, nodes: list[ast.expr]) -> frozenset[ast.Call]:
+        """The calls that make what the expressions stand for: `net.step(x)` of `out = net.step(x)` and `sum(out.values()) / n`."""
+        found: set[ast.Call] = set()
+        seen: set[str] = set()
+        todo: list[ast.expr] = [*nodes]
+        while todo:
+            node = todo.pop()
+            name = key_of_name(node)
+            if name:
+                if name not in seen:
+                    seen.add(name)
+                    todo.extend(self.values.get(name, []))
+            elif isinstance(node, (ast.Subscript, ast.Attribute)):
+                todo.append(node.value)
+            elif isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult, ast.Div)):
+                todo.extend((node.left, node.right))
+            elif isinstance(node, ast.Call):
+                owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+                if isinstance(node.func, ast.Name) and node.func.id == "sum":
+                    todo.extend(node.args)
+                elif owner is None or is_given_something(node) or self.is_outside(key_of_name(owner)):
+                    found.add(node)
+                else:
+                    todo.append(owner)
+            elif isinstance(node, (ast.GeneratorExp, ast.ListComp)):
+                todo.extend((node.elt, *(one.iter for one in node.generators)))
         return frozenset(found)
 
     def is_outside(self, key: str) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from gradsight.interp.paths.roles import deeds_of, key_of
+from gradsight.interp.paths.roles import deeds_of, is_follower_name, key_of
 from gradsight.interp.syntax_parts import parts_of
+from gradsight.model.name_hints import BY_NAME
 from gradsight.model.sites import Frame
 from gradsight.model.values import ClassValue, Function, Instance, Layer, Unknown, Value
 
@@ -39,10 +40,32 @@ def own_modules(frame: Frame, key: str) -> list[Value]:
     ]
 
 
+def is_module(value: Value) -> bool:
+    return isinstance(value, (Layer, Instance)) and value.module is not None
+
+
+def called_modules(owner: Instance) -> list[tuple[str, Unknown]]:
+    """The unknown attributes of an object that are called modules, and do not follow others, by their keys."""
+    return [
+        (f"self.{name}", value)
+        for name, value in owner.attributes.items()
+        if type(value) is Unknown
+        and not (value.hint or value.plain)
+        and value.graph is None
+        and value.tensor is None
+        and BY_NAME["module"].search(name)
+        and not is_follower_name(name)
+    ]
+
+
+def texts_of(cls: ClassValue) -> list[ast.AST]:
+    """The definitions of a class and its ancestors."""
+    return [one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None]
+
+
 def is_applied_by_class(cls: ClassValue, name: str) -> bool:
     """Whether the methods of a class apply an attribute of it: `self.encoder(x)`."""
-    texts = [one.node for one in cls.lineage() if isinstance(one, ClassValue) and one.node is not None]
-    return any(f"self.{name}" in deeds_of(one).called for one in texts)
+    return any(f"self.{name}" in deeds_of(one).called for one in texts_of(cls))
 
 
 def is_applied_by_helper(load: Callable[[ast.Name], Value], key: str, text: ast.AST) -> bool:

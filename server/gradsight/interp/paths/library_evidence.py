@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.libraries.transforms import Transforms
-from gradsight.interp.paths.callers_ways import brings_graph
+from gradsight.interp.paths.callers_ways import brings_graph, makes_loss
 from gradsight.interp.paths.roles import (
     MODULE,
     OF_LEAVES,
@@ -128,8 +128,26 @@ class EvidenceLibraries(Transforms):
 
     def is_maker_for_caller(self, function: Unknown, key: str) -> bool:
         """Whether what is called can only be the module that a caller's loss has its graph from."""
-        is_open = not function.hint and function.tensor is None and function.graph is None
-        return is_open and bool(key) and brings_graph(self.path, key)
+        return is_open(function) and bool(key) and brings_graph(self.path, key)
+
+    def stand_in_asked(
+        self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], call: ast.AST
+    ) -> Value:
+        """What an unknown value is taken for of which a method is called."""
+        expression = getattr(getattr(call, "func", None), "value", None)
+        known = self.entry.stand_in_for(receiver, expression, name)
+        key = key_of(expression)
+        if known is None and key and self.is_asked_for_loss(receiver, name, key, call):
+            self.entry.meet_arguments(args, kwargs, call)
+            if not self.entry.parameters_given([*args, *kwargs.values()]):
+                return self.entry.make_stand_in(receiver, MODULE, key, expression)
+        return known
+
+    def is_asked_for_loss(self, receiver: Unknown, name: str, key: str, call: ast.AST) -> bool:
+        """Whether a method of it makes what is differentiated, so that it is the module, or has it."""
+        if not (receiver.is_outside and is_open(receiver)) or suggests("loss", key) or is_source_name(key):
+            return False
+        return self.path.table.find(f"Tensor.{name}") is None and makes_loss(self.path, key, call)
 
     def number_of(self, value: Unknown, node: ast.AST) -> Number:
         """`value.item()`: a number, which leaves behind the graph that code with modules may have made."""
@@ -198,8 +216,7 @@ class EvidenceLibraries(Transforms):
             # Data of a loader that is to be differentiated: a leaf.
             self.entry.assumed_tensor(receiver)
         elif receiver.tensor is None or name in OF_LEAVES:
-            expression = getattr(getattr(node, "func", None), "value", None)
-            stand_in = self.entry.stand_in_for(receiver, expression, name)
+            stand_in = self.stand_in_asked(receiver, name, args, kwargs, node)
             if stand_in is not None:
                 return self.objects.call_method(stand_in, name, args, kwargs, node)
             if receiver.graph is not None and name in OF_LEAVES:
@@ -244,6 +261,11 @@ class EvidenceLibraries(Transforms):
             if name not in DESCRIBING and (receiver.plain or (key and is_source_name(key))):
                 result.plain = not result.hint
         return result
+
+
+def is_open(value: Unknown) -> bool:
+    """Whether nothing is known yet of what a value is."""
+    return not (value.hint or value.plain or value.given) and value.tensor is None and value.graph is None
 
 
 def was_differentiated(cut: Cut) -> bool:
