@@ -69,10 +69,13 @@ from gradsight.model.values import (
 from gradsight.ops.fact import Case, Output, Save
 from gradsight.ops.traits import having
 
-OF_WHOLE_NUMBERS: dict[str, set[str]] = {"repeat": {"repeats"}}
-"""By operator, the arguments that take whole numbers and flags alone: no graph goes through them."""
-for _argument in having("whole-arguments"):
-    OF_WHOLE_NUMBERS.setdefault(_argument.partition(".")[0], set()).add(_argument.partition(".")[2])
+OF_WHOLE_NUMBERS = having("whole-arguments") | {"repeat.repeats"}
+"""Arguments that take whole numbers and flags alone: no graph goes through them."""
+WHOLE: dict[str, set[str]] = {}
+"""The same arguments by their operators."""
+for _argument in OF_WHOLE_NUMBERS:
+    _operator, _, _name = _argument.partition(".")
+    WHOLE.setdefault(_operator, set()).add(_name)
 NOTHING: frozenset[str] = frozenset()
 
 
@@ -95,7 +98,7 @@ class Recorder(AutogradFloor):
         operands, ignorant, cuts = self.operands_of(op, bound, node)
         is_open = ignorant and any(brings_graph(value) for value in bound.values())
         flags: dict[str, RequiresGrad] = {}
-        whole = OF_WHOLE_NUMBERS.get(op, NOTHING)
+        whole = WHOLE.get(op, NOTHING)
         for name, tensor in operands:
             is_whole = tensor.dtype in INTEGRAL or name in whole
             flag = False if is_whole else tensor.needs_grad()
