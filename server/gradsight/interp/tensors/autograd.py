@@ -74,9 +74,7 @@ OF_WHOLE_NUMBERS = having("whole-arguments") | {"repeat.repeats"}
 WHOLE: dict[str, set[str]] = {}
 """The same arguments by their operators."""
 for _argument in OF_WHOLE_NUMBERS:
-    _operator, _, _name = _argument.partition(".")
-    WHOLE.setdefault(_operator, set()).add(_name)
-NOTHING: frozenset[str] = frozenset()
+    WHOLE.setdefault(_argument.partition(".")[0], set()).add(_argument.partition(".")[2])
 
 
 class Recorder(AutogradFloor):
@@ -98,7 +96,7 @@ class Recorder(AutogradFloor):
         operands, ignorant, cuts = self.operands_of(op, bound, node)
         is_open = ignorant and any(brings_graph(value) for value in bound.values())
         flags: dict[str, RequiresGrad] = {}
-        whole = WHOLE.get(op, NOTHING)
+        whole = WHOLE.get(op, ())
         for name, tensor in operands:
             is_whole = tensor.dtype in INTEGRAL or name in whole
             flag = False if is_whole else tensor.needs_grad()
