@@ -17,8 +17,8 @@ FIXTURES = Path(__file__).parents[2] / "fixtures" / "programs"
 PROGRAMS = sorted(FIXTURES.glob("*.py"))[::9]
 
 
-def everybody(statement: ast.Assign, handlers: Any) -> range:
-    return range(len(handlers))
+def everybody(statement: ast.Assign, hearers: Any, listed: Any) -> Any:
+    return hearers
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
@@ -44,6 +44,5 @@ def test_whoever_is_not_concerned_would_have_made_nothing_of_it(
 def test_the_text_says_whom_an_assignment_concerns(text: str, names: set[str]) -> None:
     statement: Any = ast.parse(text).body[0]
     listener = Detectors(None)  # type: ignore[arg-type]
-    handlers = listener.handlers_of(listening.Assigned)
-    found = {type(handlers[place].__self__).__name__ for place in concerned(statement, handlers)}  # type: ignore[attr-defined]
-    assert found == names
+    hearers = concerned(statement, listener.hearers_of(listening.Assigned), listener.listed)
+    assert {type(listener.listed[place]).__name__ for place, _ in hearers} == names

@@ -62,7 +62,7 @@ def asks_for_training(function: ast.AST | None, write: ast.AST) -> bool:
     tests: list[ast.If | ast.IfExp] = (
         remembered(function, "asks for training", _asks_for_training) if function else []
     )
-    return any(all(part is not write for part in syntax_parts(test)) for test in tests)
+    return any(write not in syntax_parts(test) for test in tests)
 
 
 def _asks_for_training(function: ast.AST) -> list[ast.If | ast.IfExp]:
@@ -70,7 +70,7 @@ def _asks_for_training(function: ast.AST) -> list[ast.If | ast.IfExp]:
         test
         for test in (*parts_of(function, ast.If), *parts_of(function, ast.IfExp))
         if isinstance(test, (ast.If, ast.IfExp))
-        and any(isinstance(part, ast.Attribute) and part.attr == "training" for part in ast.walk(test.test))
+        and any(part.attr == "training" for part in parts_of(test.test, ast.Attribute))
     ]
 
 

@@ -18,6 +18,8 @@ class EarlySchedulers:
         self.claims = claims
 
     def finish(self) -> None:
+        if all(action.verb != "scheduler" for action in self.path.log):
+            return
         stepping = {id(run) for a in self.path.log if a.verb == "step" for run, _ in a.loops}
         turns = Counter(id(a.loops[-1][0]) for a in self.path.log if a.verb == "scheduler" and a.loops)
         for index, action in enumerate(self.path.log):

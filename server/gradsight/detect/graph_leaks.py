@@ -49,9 +49,7 @@ class GraphLeaks:
         if adds and self.path.frame.loops and not own:
             self.note_total(fact.statement, fact.operand, fact.result)
 
-    @staticmethod
-    def concerned_by(statement: ast.Assign) -> bool:
-        return isinstance(statement.value, (ast.BinOp, ast.IfExp))
+    concerning = (ast.BinOp, ast.IfExp)
 
     def on_assigned(self, fact: Assigned) -> None:
         node = fact.statement

@@ -45,6 +45,8 @@ class KeptModels:
         self.claims = claims
         self.kept: list[KeptModel] = []
 
+    concerning = (ast.Name, ast.Attribute, ast.Dict, ast.Tuple)
+
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
         target, value = statement.targets[0], statement.value

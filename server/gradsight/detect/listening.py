@@ -78,7 +78,7 @@ from gradsight.detect.unused_terms import UnusedTerms
 from gradsight.detect.zero_features import ZeroFeatures
 from gradsight.detect.zero_terms import ZeroTerms
 from gradsight.interp.path_state import PathEnded, RaisedError, Unwanted
-from gradsight.model.trace import ANNOUNCED, Assigned, Fact, Handler
+from gradsight.model.trace import ANNOUNCED, Assigned, Fact
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class Detectors:
         writes = RecordedWrites(path, claims)
         replaced = ReplacedParameters(path, claims)
         flow = GradientFlow(path, claims, replaced)
-        ledger = GradientLedger(path, claims)
+        ledger = self.ledger = GradientLedger(path, claims)
         self.listed: tuple[Any, ...] = (
             MisusedLeaves(path, claims),
             FailedBackwards(path, claims),
@@ -172,36 +172,34 @@ class Detectors:
             EarlySchedulers(path, claims),
             RepeatedSteps(path, claims, ledger),
         )
-        self.handlers: dict[type[Fact], tuple[Handler, ...]] = {}
         self.heard = HEARD
         """Who hears of a fact: the same on all paths, unless a detector has failed."""
 
     def hear(self, fact: Fact) -> None:
-        kind = type(fact)
-        handlers = self.handlers.get(kind)
-        if handlers is None:
-            handlers = self.handlers[kind] = self.handlers_of(kind)
+        kind, listed = fact.__class__, self.listed
+        hearers = self.heard.get(kind)
+        if hearers is None:
+            hearers = self.hearers_of(kind)
         if isinstance(fact, Assigned) and self.heard is HEARD:
             # Most of what is executed are assignments, and the text of most of them concerns few detectors.
-            handlers = tuple([handlers[place] for place in concerned(fact.statement, handlers)])
-        for handler in handlers:
+            hearers = concerned(fact.statement, hearers, listed)
+        for place, handler in hearers:
             try:
-                handler(fact)
+                handler(listed[place], fact)
             except STOPPING:
                 raise
             except Exception:
-                self.failed(handler.__self__)  # type: ignore[attr-defined]
+                self.failed(listed[place])
 
-    def handlers_of(self, kind: type) -> tuple[Handler, ...]:
-        listed = self.listed
-        known = self.heard.get(kind)
-        if known is None:
-            known = self.heard[kind] = heard_by(kind, [type(detector) for detector in listed])
-        name, places = known
-        return tuple([getattr(listed[place], name) for place in places])
+    def hearers_of(self, kind: type[Fact]) -> Hearers:
+        """Who hears of such a fact, found out once for all paths."""
+        hearers = self.heard[kind] = heard_by(kind, [type(detector) for detector in self.listed])
+        return hearers
 
     def let_go(self) -> None:
-        for part in (*self.listed, self.claims, self):
+        # Each detector holds the path and some of those before it; the ledger alone holds others, which hear of it.
+        self.ledger.watchers.clear()
+        for part in (self.claims, self):
             part.__dict__.clear()
 
     def finish(self) -> None:
@@ -226,7 +224,6 @@ class Detectors:
         name = type(detector).__name__
         log.exception("the detector %s failed", name)
         self.listed = tuple(other for other in self.listed if other is not detector)
-        self.handlers.clear()
         self.heard = {}
         self.path.gap(f"internal error in the detector {name}", kind="detector")
 
@@ -247,42 +244,51 @@ def looking_back(detectors: list[type]) -> list[int]:
 
 CONCERNED = "detectors that it concerns"
 Question = Callable[[ast.Assign], bool]
-ASKED: dict[type, list[tuple[int, Question | None]]] = {}
-"""By the kind of fact, the places of those that hear of it, each with the question to a text whether it concerns them."""
+Hearer = tuple[int, Callable[[Any, Any], None]]
+"""The place of a detector in the list, and the function of its class that hears of a fact."""
+Hearers = tuple[Hearer, ...]
+HEARD: dict[type[Fact], Hearers] = {}
 
 
-def concerned(statement: ast.Assign, handlers: Sequence[Handler]) -> tuple[int, ...]:
+ASKED: dict[type, list[tuple[Hearer, Question | None]]] = {}
+"""By the class of the expression that is assigned: whom it may concern, each with the question to the text whether it does."""
+
+
+def concerned(statement: ast.Assign, hearers: Hearers, listed: Sequence[Any]) -> Hearers:
     """Which of all that hear of assignments make something of one with this text; found out once for each text."""
-    known: tuple[int, ...] | None = statement.__dict__.get(CONCERNED)
+    known: Hearers | None = statement.__dict__.get(CONCERNED)
     if known is None:
-        asked = ASKED.get(Assigned)
+        kind = statement.value.__class__
+        asked = ASKED.get(kind)
         if asked is None:
-            detectors = [handler.__self__ for handler in handlers]  # type: ignore[attr-defined]
-            asked = [(place, getattr(one, "concerned_by", None)) for place, one in enumerate(detectors)]
-            ASKED[Assigned] = asked
-        places: list[int] = []
-        for place, question in asked:
+            asked = ASKED[kind] = [
+                (hearer, getattr(detector, "concerned_by", None))
+                for hearer in hearers
+                if kind in getattr(detector := type(listed[hearer[0]]), "concerning", (kind,))
+            ]
+        found: list[Hearer] = []
+        for hearer, question in asked:
             try:
                 if question is None or question(statement):
-                    places.append(place)
+                    found.append(hearer)
             except Exception:
                 # A question that fails is answered by the detector itself, whose faults cost nothing but its own findings.
-                places.append(place)
-        known = statement.__dict__[CONCERNED] = tuple(places)
+                found.append(hearer)
+        known = statement.__dict__[CONCERNED] = tuple(found)
     return known
 
 
-Hearing = tuple[str, tuple[int, ...]]
-HEARD: dict[type, Hearing] = {}
-
-
-def heard_by(kind: type, detectors: list[type]) -> Hearing:
-    """The method that hears of a fact, and the places of the detectors that have it, in the order in which they are told."""
+def heard_by(kind: type, detectors: list[type]) -> Hearers:
+    """Whoever has a method that hears of a fact, in the order in which they are told."""
     name = f"on_{snake_case(kind.__name__)}"
-    places = [place for place, detector in enumerate(detectors) if hasattr(detector, name)]
+    hearers = [
+        (place, getattr(detector, name))
+        for place, detector in enumerate(detectors)
+        if hasattr(detector, name)
+    ]
     if kind in ANNOUNCED:
-        places.reverse()
-    return name, tuple(places)
+        hearers.reverse()
+    return tuple(hearers)
 
 
 def snake_case(name: str) -> str:

@@ -12,7 +12,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_flow import nodes_behind
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import remembered
-from gradsight.interp.syntax_parts import parts_of, syntax_parts
+from gradsight.interp.syntax_parts import parts_of, sorted_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Node, Tensor, leaves_of
@@ -48,14 +48,13 @@ class LoggedTotals:
         self.claims = claims
         self.totals: list[Total] = []
 
+    concerning = (ast.BinOp,)
+
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
-        target = statement.targets[0]
+        is_one_name = len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
         return (
-            len(statement.targets) == 1
-            and isinstance(target, ast.Name)
-            and isinstance(statement.value, ast.BinOp)
-            and isinstance(statement.value.op, ast.Add)
+            is_one_name and isinstance(statement.value, ast.BinOp) and isinstance(statement.value.op, ast.Add)
         )
 
     def on_assigned(self, fact: Assigned) -> None:
@@ -112,19 +111,22 @@ def _names_shown(root: ast.AST) -> tuple[dict[str, int], dict[str, int]]:
     """How often each name is read, and how often only to be shown."""
     read: dict[str, int] = {}
     shown: dict[str, int] = {}
+    parts = sorted_parts(root)
     told = {
         part
-        for one in parts_of(root, ast.Expr)
+        for one in parts.get(ast.Expr, ())
         if isinstance(one.value, ast.Call)
         for part in parts_of(one.value, ast.Attribute)
     }
-    for node in syntax_parts(root):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            read[node.id] = read.get(node.id, 0) + 1
-        elif (name := _shown_by(node, node in told)) is not None:
-            shown[name] = shown.get(name, 0) + 1
-        elif isinstance(node, (ast.Nonlocal, ast.Global)):
-            read.update(dict.fromkeys(node.names, -1))
+    for name in parts.get(ast.Name, ()):
+        if isinstance(name.ctx, ast.Load):
+            read[name.id] = read.get(name.id, 0) + 1
+    for kind in (ast.Attribute, ast.FormattedValue, ast.Call):
+        for node in parts.get(kind, ()):
+            if (seen := _shown_by(node, node in told)) is not None:
+                shown[seen] = shown.get(seen, 0) + 1
+    for node in (*parts.get(ast.Nonlocal, ()), *parts.get(ast.Global, ())):
+        read.update(dict.fromkeys(node.names, -1))
     return read, shown
 
 

@@ -50,10 +50,11 @@ class LostResults:
 
     # -- under the loop's own name -------------------------------------------------------------------------------------
 
+    concerning = (ast.Call,)
+
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
-        is_one_name = len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
-        return is_one_name and isinstance(statement.value, ast.Call)
+        return len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
 
     def on_assigned(self, fact: Assigned) -> None:
         statement, frame = fact.statement, self.path.frame
@@ -116,7 +117,8 @@ class LostResults:
     # -- under a name that each round binds again ----------------------------------------------------------------------
 
     def on_applied(self, fact: Applied) -> None:
-        if not self.path.grad_mode:
+        site = self.path.site(fact.node) if self.path.grad_mode else None
+        if site is None or not site.loops:
             return
         weights = {
             one
@@ -124,9 +126,6 @@ class LostResults:
             if type(one) is Tensor and one.is_parameter and one.requires_grad is True
         }
         if not weights or len(self.repeated) > MOST_RUNS:
-            return
-        site = self.path.site(fact.node)
-        if not site.loops:
             return
         run, number = site.loops[-1]
         place = next((one for one in [site, *site.callers()] if is_inside(one.node, run.node)), None)

@@ -52,15 +52,15 @@ class ModuleAliases:
         self.claims = claims
         self.aliases: list[ModuleAlias] = []
 
+    concerning = (ast.Name, ast.Attribute, ast.Call, ast.Tuple)
+
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
-        origin, first = statement.value, statement.targets[0]
+        origin = statement.value
         if isinstance(origin, (ast.Name, ast.Attribute)):
             # `self.size = config.size` is no second name.
             return any(last_word(target) != last_word(origin) for target in statement.targets)
-        return isinstance(origin, ast.Call) or (
-            isinstance(origin, ast.Tuple) and isinstance(first, ast.Tuple)
-        )
+        return isinstance(origin, ast.Call) or isinstance(statement.targets[0], ast.Tuple)
 
     def on_assigned(self, fact: Assigned) -> None:
         origin, (first, *_) = fact.statement.value, fact.statement.targets
@@ -204,7 +204,8 @@ MOST_ALIASES = 64
 
 def is_shallow_copy(call: ast.Call) -> bool:
     """`copy.copy(model)`, or `copy(model)` after `from copy import copy`."""
-    return len(call.args) == 1 and not call.keywords and key_of(call.func) in ("copy.copy", "copy")
+    is_called_copy = last_word(call.func) == "copy" and key_of(call.func) in ("copy.copy", "copy")
+    return is_called_copy and len(call.args) == 1 and not call.keywords
 
 
 def last_word(expression: ast.expr) -> str:

@@ -52,10 +52,11 @@ class PlaceAliases:
         self.claims = claims
         self.aliases: list[PlaceAlias] = []
 
+    concerning = (ast.Subscript, ast.Attribute)
+
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
-        is_one_name = len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
-        return is_one_name and isinstance(statement.value, (ast.Subscript, ast.Attribute))
+        return len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
 
     def on_assigned(self, fact: Assigned) -> None:
         statement = fact.statement

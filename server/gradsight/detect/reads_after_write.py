@@ -53,6 +53,8 @@ class ReadsAfterWrite:
         # `a[0], a[1] = a[1], a[0]`: what stands on the right are views, and the first assignment writes into one.
         self.beside_its_source = exchanges_items(fact.statement)
 
+    concerning = (ast.Tuple,)
+
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
         return exchanges_items(statement)

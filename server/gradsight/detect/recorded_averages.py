@@ -39,17 +39,17 @@ class RecordedAverages:
         self.claims = claims
         self.updates: dict[Any, list[tuple[Site, Tensor]]] = {}
 
-    @staticmethod
-    def concerned_by(statement: ast.Assign) -> bool:
-        return isinstance(statement.value, (ast.BinOp, ast.Call))
+    concerning = (ast.BinOp, ast.Call)
 
     def on_assigned(self, fact: Assigned) -> None:
         node = fact.statement
-        value = value_of_target(self.path, node.targets[0]) if self.path.grad_mode else None
-        if isinstance(value, Tensor) and value.shape != ():
-            site = self.path.site(node)
-            if len(site.loops) > 0 and remembered(node, "reads its target", reads_its_target):
-                self.note(value, site)
+        site = self.path.site(node) if self.path.grad_mode else None
+        if (
+            site is not None
+            and len(site.loops) > 0
+            and remembered(node, "reads its target", reads_its_target)
+        ):
+            self.note(value_of_target(self.path, node.targets[0]), site)
 
     def on_wrote(self, fact: Wrote) -> None:
         if any(other.requires_grad is True for other in fact.others):

@@ -81,6 +81,8 @@ class SecondNames:
 
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
+        if len(statement.targets) == 1:
+            return isinstance(statement.value, ast.Name) and isinstance(statement.targets[0], ast.Name)
         return sum(isinstance(one, ast.Name) for one in (statement.value, *statement.targets)) > 1
 
     def on_assigned(self, fact: Assigned) -> None:

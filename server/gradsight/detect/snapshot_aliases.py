@@ -24,6 +24,9 @@ from gradsight.model.tensors import Storage, Tensor, Write
 from gradsight.model.trace import Assigned, ClassTensorRead, ContainerMade, ItemRead, ItemStoring, Used
 from gradsight.model.values import MISSING, Instance, Mapping, Seq
 
+KEEPING = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.ListComp, ast.DictComp, ast.List, ast.Dict)
+"""Expressions that may give a tensor that was there before, or a container of such."""
+
 
 class Keep:
     """One keeping: the name (or attribute; empty for an item of a container), the epoch of the memory then, and the text that the value came from."""
@@ -50,9 +53,7 @@ class SnapshotAliases:
         self.twins: dict[int, set[Any]] = {}
         """Containers that were made with one tensor at several places: the keys through which it was written."""
 
-    @staticmethod
-    def concerned_by(statement: ast.Assign) -> bool:
-        return isinstance(statement.value, KEEPING)
+    concerning = KEEPING
 
     def on_assigned(self, fact: Assigned) -> None:
         node = fact.statement
@@ -248,7 +249,6 @@ class SnapshotAliases:
         )
 
 
-KEEPING = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.ListComp, ast.DictComp, ast.List, ast.Dict)
 MOST_KEEPS = 64
 DIFFERENCES = {
     "sub", "subtract", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "dist", "cosine_similarity",

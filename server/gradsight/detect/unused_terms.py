@@ -45,15 +45,12 @@ class UnusedTerms:
         self.read: set[Any] = set()
         """Places whose name was read on this path after all."""
 
+    concerning = (ast.Call, ast.BinOp)
+
     @staticmethod
     def concerned_by(statement: ast.Assign) -> bool:
         target = statement.targets[0]
-        is_one_name = len(statement.targets) == 1 and isinstance(target, ast.Name)
-        return (
-            is_one_name
-            and not target.id.startswith("_")  # type: ignore[attr-defined]
-            and isinstance(statement.value, (ast.Call, ast.BinOp))
-        )
+        return len(statement.targets) == 1 and isinstance(target, ast.Name) and not target.id.startswith("_")
 
     def on_assigned(self, fact: Assigned) -> None:
         statement = fact.statement

@@ -26,9 +26,6 @@ class Numbered:
     def __hash__(self) -> int:
         return self.serial
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
 
 class Maybe:
     """`requires_grad` is true if the stated assumption holds."""

@@ -160,6 +160,12 @@ class OpFact:
     synonyms: dict[str, str] = field(default_factory=dict, hash=False)
     options: tuple[str, ...] = ()
     option_defaults: dict[str, str] = field(default_factory=dict, hash=False)
+    names_all_parameters: bool = field(init=False, repr=False, compare=False)
+    """Whether it speaks of the layer's parameters as a whole."""
+
+    def __post_init__(self) -> None:
+        saved = (save.what for case in self.cases for save in case.saves)
+        object.__setattr__(self, "names_all_parameters", "self.parameters" in saved)
 
 
 NOT_TENSORS = frozenset(

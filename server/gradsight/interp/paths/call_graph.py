@@ -115,16 +115,16 @@ def _summary_of(function: ast.AST) -> Summary:
     hands_over: set[str] = set()
     steps = False
     parts = sorted_parts(function)
-    put, made, puts_away = put_away(parts)
+    named = [(called_name(call), call) for call in parts.get(ast.Call, ())]
+    put, made, puts_away = put_away(parts, named)
     if puts_away or not put.isdisjoint(made) or makes_layers_oddly(function, parts):
         reasons.add(REGISTER)
-    if any(name.id in CUTTING for name in parts.get(ast.Name, ())):
+    if not CUTTING.isdisjoint([name.id for name in parts.get(ast.Name, ())]):
         reasons.add(CUT)
     for attribute in parts.get(ast.Attribute, ()):
         if attribute.attr in WORDS:
             reasons.update(WORDS[attribute.attr])
-    for call in parts.get(ast.Call, ()):
-        name = called_name(call)
+    for name, call in named:
         if name:
             calls.add(name)
             if name == NUMBER and isinstance(call.func, ast.Name):
@@ -165,14 +165,14 @@ def is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def put_away(parts: ByClass) -> tuple[frozenset[str], frozenset[str], bool]:
+def put_away(
+    parts: ByClass, named: list[tuple[str, ast.Call]]
+) -> tuple[frozenset[str], frozenset[str], bool]:
     """Names that go into a container, names of objects that are made, and whether one goes there as it is made.
 
     `blocks.append(Block())`, or `block = Block()` first.
     """
-    put = [
-        argument for call in parts.get(ast.Call, ()) if called_name(call) in PUTTING for argument in call.args
-    ]
+    put = [argument for name, call in named if name in PUTTING for argument in call.args]
     made = frozenset(
         target.id
         for node in parts.get(ast.Assign, ())

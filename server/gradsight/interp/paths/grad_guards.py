@@ -25,10 +25,11 @@ def called_without_grad(by_name: Named) -> set[str]:
     for function in functions_of(by_name):
         for part in parts_of(function, ast.If):
             quiet |= {inner for arm in quiet_arms(part, by_name) for inner in syntax_parts(arm)}
+    for function in functions_of(by_name) if quiet else ():
         for call in parts_of(function, ast.Call):
             if (name := name_of(call.func)) in by_name:
                 calls.setdefault(name, []).append(call)
-    return {name for name, places in calls.items() if quiet and all(call in quiet for call in places)}
+    return {name for name, places in calls.items() if all(call in quiet for call in places)}
 
 
 def functions_of(by_name: Named) -> Iterable[ast.AST]:

@@ -117,21 +117,24 @@ def forget_state(instance: Instance, depth: int = 0, known: Assigned | None = No
     `known`: what methods of the classes of its parts assign; a model has many parts of one class.
     """
     known = {} if known is None else known
-    filled = remembered_of(instance.cls, "filled outside init", filled_outside_init)
-    assigned = known.get(instance.cls)
-    if assigned is None:
-        assigned = remembered_of(instance.cls, "assigned outside init", assigned_outside_init)
-        known[instance.cls] = assigned
+    registered = instance.module.registered if instance.module is not None else {}
     for name, value in list(instance.attributes.items()):
-        is_registered = instance.module is not None and name in instance.module.registered
-        if not is_registered and (
-            (name in assigned and not is_part(value)) or (value is None and name in filled)
-        ):
+        if name not in registered and is_left_to_others(instance.cls, name, value, known):
             instance.attributes[name] = Unknown(f"attribute {name}, which other methods assign")
         elif isinstance(value, Instance) and depth < 2:
             forget_state(value, depth + 1, known)
         else:
             forget_length(value)
+
+
+def is_left_to_others(cls: ClassValue, name: str, value: Value, known: Assigned) -> bool:
+    """Whether other methods than `__init__` decide what an attribute is."""
+    assigned = known.get(cls)
+    if assigned is None:
+        assigned = known[cls] = remembered_of(cls, "assigned outside init", assigned_outside_init)
+    if name in assigned and not is_part(value):
+        return True
+    return value is None and name in remembered_of(cls, "filled outside init", filled_outside_init)
 
 
 def is_part(value: Value) -> bool:

@@ -37,8 +37,12 @@ class Giving:
         self.called: set[str] = set()
         self.mentioned: set[str] = set()
         self.derived_from: set[str] = set()
-        for unit in units:
-            for statement in unit.tree:
+        self.unread = list(units)
+
+    def read_units(self) -> None:
+        """Read the file, once, and only for a class that it says something of."""
+        while self.unread:
+            for statement in self.unread.pop(0).tree:
                 if isinstance(statement, ast.ClassDef):
                     self.derived_from |= {base.id for base in statement.bases if isinstance(base, ast.Name)}
                 for scope in scopes_in(statement):
@@ -68,17 +72,18 @@ class Giving:
 
     def instead_of_defaults(self, cls: ClassValue) -> frozenset[str]:
         """The parameters of a class whose defaults are classes that nothing in the file makes it with."""
-        init = cls.namespace.get("__init__")
-        if not isinstance(init, Function) or isinstance(init.node, ast.Lambda) or init.wrappers:
-            return frozenset()
-        if cls.name in self.called | self.derived_from or cls.name not in self.mentioned:
+        defaults = classes_by_default(cls)
+        if defaults:
+            self.read_units()
+        if (
+            not defaults
+            or cls.name in self.called
+            or cls.name in self.derived_from
+            or cls.name not in self.mentioned
+        ):
             # What calls it by its name, or derives from it, may well leave things out.
             return frozenset()
-        return frozenset(
-            name
-            for name, default in defaults_of(init.node)
-            if is_class_name(default) and self.is_always_other(name, default, cls)
-        )
+        return frozenset(name for name, default in defaults if self.is_always_other(name, default, cls))
 
     def unknown_parts(self, cls: ClassValue) -> dict[str, Value]:
         """Stand-ins for those parameters."""
@@ -88,6 +93,14 @@ class Giving:
         given = [one for one in self.values.get(name, ()) if not is_inside(one.scope, cls.node)]
         meant = spelt(default.attr if isinstance(default, ast.Attribute) else getattr(default, "id", ""))
         return bool(given) and all(meant not in words_of(one) for one in given)
+
+
+def classes_by_default(cls: ClassValue) -> list[tuple[str, ast.expr]]:
+    """The parameters of a class that are classes if nobody gives them."""
+    init = cls.namespace.get("__init__")
+    if not isinstance(init, Function) or isinstance(init.node, ast.Lambda) or init.wrappers:
+        return []
+    return [(name, default) for name, default in defaults_of(init.node) if is_class_name(default)]
 
 
 def scopes_in(statement: ast.stmt) -> Iterator[ast.AST]:

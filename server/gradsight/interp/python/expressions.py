@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Hashable
+from functools import cache
 from typing import Any
 
 from gradsight.interp.path_state import PathState
@@ -82,7 +83,7 @@ class Expressions(Comparisons):
 
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
-        self.expressions: dict[type, Callable[[Any], Value]] = self.expression_table()
+        self.expressions = self.expression_table(path.is_watched)
 
     def evaluate(self, node: ast.AST) -> Value:
         """The value of an expression."""
@@ -90,42 +91,45 @@ class Expressions(Comparisons):
         path.budget -= 1
         if path.budget < 0:
             path.spend(0)
-        return self.expressions[node.__class__](node)
+        return self.expressions[node.__class__](self, node)
 
-    def expression_table(self) -> dict[type, Callable[[Any], Value]]:
+    @classmethod
+    @cache
+    def expression_table(cls, is_watched: bool) -> dict[type, Callable[[Any, Any], Value]]:
+        """What evaluates which node: the same on all paths, but for those on which names are looked at."""
         table: dict[type, Any] = {
-            ast.Constant: self.constant,
-            ast.Name: self.load_name if not self.path.is_watched else self.show_name,
-            ast.Attribute: self.attribute if not self.path.is_watched else self.show_attribute,
-            ast.Call: self.evaluate_call,
-            ast.BinOp: self.binary,
-            ast.UnaryOp: self.unary,
-            ast.BoolOp: self.boolean,
-            ast.Compare: self.compare,
-            ast.Subscript: self.subscript,
-            ast.Tuple: self.display,
-            ast.List: self.display,
-            ast.Set: self.display,
-            ast.Dict: self.mapping,
-            ast.IfExp: self.conditional,
-            ast.Lambda: self.make_function,
-            ast.ListComp: self.comprehension,
-            ast.SetComp: self.comprehension,
-            ast.GeneratorExp: self.comprehension,
-            ast.DictComp: self.dict_comprehension,
-            ast.JoinedStr: self.formatted,
-            ast.FormattedValue: self.formatted_value,
-            ast.NamedExpr: self.named,
-            ast.Starred: self.starred,
-            ast.Slice: self.slice_of,
-            ast.Await: self.awaited,
-            ast.Yield: self.inner_yield,
-            ast.YieldFrom: self.inner_yield,
+            ast.Constant: cls.constant,
+            ast.Name: cls.show_name if is_watched else cls.load_name,
+            ast.Attribute: cls.show_attribute if is_watched else cls.attribute,
+            ast.Call: cls.evaluate_call,
+            ast.BinOp: cls.binary,
+            ast.UnaryOp: cls.unary,
+            ast.BoolOp: cls.boolean,
+            ast.Compare: cls.compare,
+            ast.Subscript: cls.subscript,
+            ast.Tuple: cls.display,
+            ast.List: cls.display,
+            ast.Set: cls.display,
+            ast.Dict: cls.mapping,
+            ast.IfExp: cls.conditional,
+            ast.Lambda: cls.make_function,
+            ast.ListComp: cls.comprehension,
+            ast.SetComp: cls.comprehension,
+            ast.GeneratorExp: cls.comprehension,
+            ast.DictComp: cls.dict_comprehension,
+            ast.JoinedStr: cls.formatted,
+            ast.FormattedValue: cls.formatted_value,
+            ast.NamedExpr: cls.named,
+            ast.Starred: cls.starred,
+            ast.Slice: cls.slice_of,
+            ast.Await: cls.awaited,
+            ast.Yield: cls.inner_yield,
+            ast.YieldFrom: cls.inner_yield,
         }
         for name in ("TemplateStr", "Interpolation"):
             kind = getattr(ast, name, None)
             if kind is not None:
-                table[kind] = self.template
+                table[kind] = cls.template
         return table
 
     def constant(self, node: ast.Constant) -> Value:

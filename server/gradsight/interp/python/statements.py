@@ -6,6 +6,7 @@ Executing a block returns a *status*: None (went through), BREAK, CONTINUE or a 
 from __future__ import annotations
 
 import ast
+from functools import cache
 from typing import Any
 
 from gradsight.interp.path_state import PathEnded, PathState, RaisedError
@@ -40,6 +41,7 @@ from gradsight.model.values import (
 
 STATEMENTS_UNASKED = 50
 """How many statements are executed before it is asked again whether anybody waits for the outcome."""
+YIELDS = (ast.Yield, ast.YieldFrom)
 
 
 class Statements(Assignment):
@@ -47,8 +49,7 @@ class Statements(Assignment):
 
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
-        self.simple_statements: dict[type, Any] = self.simple_table()
-        self.compound_statements: dict[type, Any] = self.compound_table()
+        self.simple_statements, self.compound_statements = self.simple_table(), self.compound_table()
         self.sent: dict[ast.AST, Value] = {}
         """What was sent to the `yield`s of a statement that is about to be executed."""
         self.class_functions: list[Function] = []
@@ -82,53 +83,61 @@ class Statements(Assignment):
             if action is not None:
                 if is_generator and (asked := yields_in(statement)):
                     yield from suspended(self, asked)
-                status = action(statement)
+                status = action(self, statement)
+            elif isinstance(statement, ast.Expr) and not isinstance(statement.value, YIELDS):
+                status = self.do_expression(statement)
             else:
                 compound = self.compound_statements.get(kind)
                 if compound is None:
                     continue
-                status = yield from compound(statement)
+                status = yield from compound(self, statement)
             if status is not None:
                 return status
         return None
 
-    def simple_table(self) -> dict[type, Value]:
+    @classmethod
+    @cache
+    def simple_table(cls) -> dict[type, Any]:
+        """What executes which statement that holds no others: the same on all paths."""
         table: dict[type, Any] = {
-            ast.Assign: self.do_assign,
-            ast.AugAssign: self.do_augmented,
-            ast.AnnAssign: self.do_annotated,
-            ast.Return: self.do_return,
-            ast.Pass: self.do_nothing,
-            ast.Import: self.do_import,
-            ast.ImportFrom: self.do_import_from,
-            ast.FunctionDef: self.do_function,
-            ast.AsyncFunctionDef: self.do_function,
-            ast.ClassDef: self.do_class,
-            ast.Delete: self.do_delete,
-            ast.Global: self.do_global,
-            ast.Nonlocal: self.do_nothing,
-            ast.Assert: self.do_assert,
-            ast.Raise: self.do_raise,
-            ast.Break: self.do_break,
-            ast.Continue: self.do_continue,
+            ast.Assign: cls.do_assign,
+            ast.AugAssign: cls.do_augmented,
+            ast.AnnAssign: cls.do_annotated,
+            ast.Return: cls.do_return,
+            ast.Pass: cls.do_nothing,
+            ast.Import: cls.do_import,
+            ast.ImportFrom: cls.do_import_from,
+            ast.FunctionDef: cls.do_function,
+            ast.AsyncFunctionDef: cls.do_function,
+            ast.ClassDef: cls.do_class,
+            ast.Delete: cls.do_delete,
+            ast.Global: cls.do_global,
+            ast.Nonlocal: cls.do_nothing,
+            ast.Assert: cls.do_assert,
+            ast.Raise: cls.do_raise,
+            ast.Break: cls.do_break,
+            ast.Continue: cls.do_continue,
         }
         return table
 
-    def compound_table(self) -> dict[type, Value]:
+    @classmethod
+    @cache
+    def compound_table(cls) -> dict[type, Any]:
+        """What executes which other statement, as a generator."""
         table: dict[type, Any] = {
-            ast.Expr: self.do_expression,
-            ast.If: self.do_if,
-            ast.For: lambda node: self.loops.do_for(node),
-            ast.AsyncFor: lambda node: self.loops.do_for(node),
-            ast.While: lambda node: self.loops.do_while(node),
-            ast.With: self.do_with,
-            ast.AsyncWith: self.do_with,
-            ast.Try: self.do_try,
-            ast.Match: self.do_match,
+            ast.Expr: cls.do_yield,
+            ast.If: cls.do_if,
+            ast.For: cls.do_for,
+            ast.AsyncFor: cls.do_for,
+            ast.While: cls.do_while,
+            ast.With: cls.do_with,
+            ast.AsyncWith: cls.do_with,
+            ast.Try: cls.do_try,
+            ast.Match: cls.do_match,
         }
         star = getattr(ast, "TryStar", None)
         if star is not None:
-            table[star] = self.do_try
+            table[star] = cls.do_try
         return table
 
     # -- simple statements -------------------------------------------------------------------------------------------
@@ -245,14 +254,23 @@ class Statements(Assignment):
         value = self.evaluate(node.exc) if node.exc is not None else None
         raise RaisedError(value)
 
-    def do_expression(self, node: ast.Expr) -> Flow:
+    def do_for(self, node: ast.For | ast.AsyncFor) -> Flow:
+        return self.loops.do_for(node)
+
+    def do_while(self, node: ast.While) -> Flow:
+        return self.loops.do_while(node)
+
+    def do_yield(self, node: ast.Expr) -> Flow:
+        """A `yield` whose value nobody takes."""
         value = node.value
-        if isinstance(value, ast.Yield):
-            sent = self.evaluate(value.value) if value.value is not None else None
-            yield sent
-        elif isinstance(value, ast.YieldFrom):
+        if isinstance(value, ast.YieldFrom):
             yield from delegated(self, value)
-        elif not isinstance(value, (ast.Constant, ast.Name)):
+        elif isinstance(value, ast.Yield):
+            yield self.evaluate(value.value) if value.value is not None else None
+
+    def do_expression(self, node: ast.Expr) -> Value:
+        value = node.value
+        if not isinstance(value, (ast.Constant, ast.Name)):
             result = self.evaluate(value)
             if isinstance(value, ast.Attribute):
                 self.method_named(value, result)

@@ -71,6 +71,10 @@ from gradsight.ops.traits import having
 
 OF_WHOLE_NUMBERS = having("whole-arguments") | {"repeat.repeats"}
 """Arguments that take whole numbers and flags alone: no graph goes through them."""
+WHOLE: dict[str, set[str]] = {}
+"""The same arguments by their operators."""
+for _argument in OF_WHOLE_NUMBERS:
+    WHOLE.setdefault(_argument.partition(".")[0], set()).add(_argument.partition(".")[2])
 
 
 class Recorder(AutogradFloor):
@@ -92,8 +96,9 @@ class Recorder(AutogradFloor):
         operands, ignorant, cuts = self.operands_of(op, bound, node)
         is_open = ignorant and any(brings_graph(value) for value in bound.values())
         flags: dict[str, RequiresGrad] = {}
+        whole = WHOLE.get(op, ())
         for name, tensor in operands:
-            is_whole = tensor.dtype in INTEGRAL or f"{op}.{name}" in OF_WHOLE_NUMBERS
+            is_whole = tensor.dtype in INTEGRAL or name in whole
             flag = False if is_whole else tensor.needs_grad()
             known = flags.get(name, False)
             flags[name] = any_requires_grad([known, flag]) if known is not False else flag
@@ -229,8 +234,6 @@ class Recorder(AutogradFloor):
         ignorant = False
         cuts = NO_CUTS
         for name, value in bound.items():
-            if isinstance(value, (Seq, Unknown)) and is_no_operand(op, name, value):
-                continue
             if isinstance(value, Tensor):
                 operands.append((name, value))
                 if value.one_of_many and value.counter.version != value.born_version:
@@ -239,6 +242,8 @@ class Recorder(AutogradFloor):
                     cuts = cuts | value.cuts
                 if value.snapshot:
                     self.path.tell(Read(value, node))
+            elif isinstance(value, (Seq, Unknown)) and is_no_operand(op, name, value):
+                continue
             elif isinstance(value, Seq):
                 self.path.tell(Iterated(value, node))
                 ignorant = ignorant or (not value.items and not value.exact)
@@ -397,16 +402,14 @@ class Recorder(AutogradFloor):
         if output.dtype in ("bool", "int", "complex"):
             return output.dtype
         kinds = [tensor.dtype for _, tensor in operands]
-        if self.path.autocast and any(kind == "float" for kind in kinds):
+        if self.path.autocast and "float" in kinds:
             # Which operators go to the lower precision is torch's choice: a later `.float()` may copy.
             return "autocast"
-        if output.dtype == "float":
-            floating = [kind for kind in kinds if kind not in INTEGRAL]
-            return floating[0] if floating else "float"
-        if not kinds:
+        for kind in kinds:
+            if kind not in INTEGRAL:
+                return kind
+        if output.dtype == "float" or not kinds:
             return "float"
-        if any(kind not in INTEGRAL for kind in kinds):
-            return next(kind for kind in kinds if kind not in INTEGRAL)
         numbers = [value for value in bound.values() if isinstance(value, float)]
         if numbers:
             return "float"
@@ -462,24 +465,21 @@ class Recorder(AutogradFloor):
         """Give the results their grad_fn and keep what backward needs."""
         if recording is False:
             return
+        given = [tensor for _, tensor in operands]
         tensors = [result for result in results if isinstance(result, Tensor)]
         differentiable = [
-            result
-            for result in results
-            if isinstance(result, Tensor)
-            and result.requires_grad is not False
-            and not any(result is operand for _, operand in operands)
+            result for result in tensors if result.requires_grad is not False and result not in given
         ]
         if not differentiable:
             return
         edges = []
-        for _, tensor in operands:
+        for tensor in given:
             if tensor.dtype not in INTEGRAL:
                 edge = tensor.edge()
                 if edge is not None:
                     edges.append(edge)
         grad_node = Node(op, site, edges, recording, self.path.tick)
-        grad_node.operands = [tensor for _, tensor in operands]
+        grad_node.operands = given
         grad_node.holds = holds_of(case, flags, certain)
         grad_node.zero = all(
             output.gradient == "zero" for output in (case.outputs or (PLAIN,)) if output.gradient != "none"
@@ -509,8 +509,8 @@ class Recorder(AutogradFloor):
                     sure = False
                     if not any(may_require_grad(bound.get(name.partition(":")[0])) for name in save.needs):
                         continue
-                elif (isinstance(needed, Maybe) and needed.weak) or any(":" in name for name in save.needs):
-                    sure = sure and needed is True and not any(":itself" in name for name in save.needs)
+                elif (isinstance(needed, Maybe) and needed.weak) or ":" in (names := " ".join(save.needs)):
+                    sure = sure and needed is True and ":itself" not in names
             for tensor in self.tensors_saved(save.what, bound, results):
                 kept_itself = keeps_operand(grad_node.op, tensor, grad_node.operands, save.contiguous)
                 if self.path.autocast and not save.what.startswith("result"):

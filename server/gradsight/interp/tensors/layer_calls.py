@@ -22,7 +22,6 @@ from gradsight.model.values import (
     module_state,
     tensors_in,
 )
-from gradsight.ops.fact import OpFact
 from gradsight.ops.traits import layer_fact
 
 HOOKED_VIEW = "register_full_backward_hook"
@@ -109,7 +108,7 @@ class Modules(ModuleMethods):
             self.path.tell(GaveUp("a weight that is not known", [layer]))
             return self.unknown_layer_result(layer, [*args, *kwargs.values()], node)
         own = {key: layer.attributes.get(key) for key in layer.module.registered} | replaced
-        if mentions_parameters(fact):
+        if fact.names_all_parameters:
             bound["self.parameters"] = Seq(
                 "list", [value for value in own.values() if isinstance(value, Tensor)]
             )
@@ -253,17 +252,13 @@ def input_after_write(value: Value, started: int) -> Value:
     return seen
 
 
-def mentions_parameters(fact: OpFact) -> bool:
-    """Whether the fact speaks of the layer's parameters as a whole."""
-    return any(save.what == "self.parameters" for case in fact.cases for save in case.saves)
-
-
 def replaced_parameters(layer: Layer) -> dict[str, Value]:
     """What stands in the place of parameters that were deleted: `layer.weight = scale * base`."""
+    registered = layer.module.registered
     others = {
         name: value
         for name, value in layer.attributes.items()
-        if isinstance(value, (Tensor, Unknown)) and name not in layer.module.registered
+        if name not in registered and isinstance(value, (Tensor, Unknown))
     }
     fact = layer_fact(layer.name) if others else None
     own = [tensor.name for tensor in fact.tensors] if fact is not None else []

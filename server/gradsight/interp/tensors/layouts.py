@@ -70,6 +70,8 @@ def batch_stays_merged(op: str, bound: dict[str, Value], source: Tensor) -> bool
 
 def keeps_operand(op: str, tensor: Tensor, operands: list[Tensor], wants_dense: bool) -> bool:
     """Whether an operator saves an operand itself; `wants_dense`: it copies one that does not lie as the operator needs it."""
+    if tensor.dense and op not in MERGES_BATCH:
+        return True
     if op in MERGES_BATCH and any(is_spread(tensor, one) for one in operands if one is not tensor):
         return False
     if op in MERGES_BATCH or op in MERGES_ROWS:
