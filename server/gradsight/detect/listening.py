@@ -44,6 +44,7 @@ from gradsight.detect.logged_totals import LoggedTotals
 from gradsight.detect.lost_results import LostResults
 from gradsight.detect.lost_updates import LostUpdates
 from gradsight.detect.lost_writes import LostWrites
+from gradsight.detect.masked_nans import MaskedNans
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
 from gradsight.detect.mixed_parts import MixedParts
@@ -147,6 +148,7 @@ class Detectors:
             MovingTargets(path, claims),
             DoubleActivations(path, claims),
             EvenSoftmaxes(path, claims),
+            MaskedNans(path, claims),
             AttributeTypos(path, claims),
             DirectForwards(path, claims),
             LayersInForward(path, claims),

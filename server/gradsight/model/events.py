@@ -68,6 +68,7 @@ KINDS: dict[str, str] = {
     "path-cut": "a parameter that should learn got no gradient because the path was cut",
     "term-cut": "a term of the loss carries no graph although it was computed from parameters",
     "gradient-cancels": "two terms of a sum hand a tensor gradients that cancel",
+    "gradient-is-nan": "a result was masked where it is NaN, and its gradient is NaN there all the same",
     "gradient-even": "a softmax over one element gave the same whatever it was given",
     "backward-without-graph": "backward was called on a value without a graph",
     "result-ignored": "the result of a pure tensor method was not used",

@@ -28,6 +28,7 @@ MODULES = (
     "result_ignored",
     "grad_mode_left_off",
     "checkpoint_without_grad",
+    "gradient_is_nan",
     "target_not_constant",
     "grad_of_non_leaf",
     "grad_alias",
