@@ -319,3 +319,63 @@ for _ in range(4):
 def test_the_gradient_of_a_perturbation_that_nobody_clears_is_reported() -> None:
     check(ATTACK.format(clear="pass"), ("GS501", "loss.backward()"))
     check(ATTACK.format(clear="delta.grad = None"))
+
+
+def averaged(update: str) -> str:
+    return f"""
+net, target = nn.Linear(3, 2), nn.Linear(3, 2)
+target.load_state_dict(net.state_dict())
+tau = 0.1
+for step in range(3):
+    net(torch.ones(1, 3)).sum().backward()
+    slow, fast = target.state_dict(), net.state_dict()
+    for name in slow:
+        {update}
+    target.load_state_dict(slow)
+"""
+
+
+def test_an_average_of_a_tensor_with_itself_is_reported() -> None:
+    check(averaged("slow[name] = 0.9 * slow[name] + 0.1 * slow[name]"), ("GS515", "slow[name] = 0.9"))
+    check(averaged("slow[name] = slow[name] * (1 - tau) + tau * slow[name]"), ("GS515", "slow[name] = slow"))
+
+
+def test_an_average_of_two_tensors_is_not() -> None:
+    check(averaged("slow[name] = 0.9 * slow[name] + 0.1 * fast[name]"))
+    check(averaged("slow[name] = 0.5 * slow[name] + 0.7 * slow[name]"))
+    check(averaged("slow[name] = (1 - tau) * slow[name].clone() + tau * fast[name]"))
+
+
+def rotated(cache: str, freqs: str = 'torch.einsum("i,f->if", positions, self.freqs)') -> str:
+    return f"""
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.freqs = nn.Parameter(torch.ones(4))
+        self.cached = None
+
+    def forward(self, length):
+        if self.cached is not None and length <= self.cached.shape[0]:
+            return self.cached[:length]
+        positions = torch.arange(length).float()
+        freqs = {freqs}
+        {cache}
+        return freqs
+
+rotary = Rotary()
+optimizer = torch.optim.SGD(rotary.parameters(), lr=0.1)
+for _ in range(2):
+    x = torch.randn(5, 4)
+    loss = (x * rotary(5).cos()).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_cache_that_keeps_its_graph_is_told_where_it_is_filled() -> None:
+    check(rotated("self.cached = freqs"), ("GS403", "self.cached = freqs"))
+
+
+def test_frequencies_that_are_computed_in_each_round_are_not() -> None:
+    check(rotated("pass"))

@@ -26,6 +26,7 @@ from gradsight.detect.early_schedulers import EarlySchedulers
 from gradsight.detect.even_softmaxes import EvenSoftmaxes
 from gradsight.detect.failed_backwards import FailedBackwards
 from gradsight.detect.forgotten_leaves import ForgottenLeaves
+from gradsight.detect.freezes_by_name import FreezesByName
 from gradsight.detect.frozen_parameters import FrozenParameters
 from gradsight.detect.grad_mode_leaks import GradModeLeaks
 from gradsight.detect.gradient_flow import GradientFlow
@@ -165,6 +166,7 @@ class Detectors:
             UntrainedParameters(path, claims, ledger, replaced),
             ForgottenLeaves(path, claims),
             UndoneFreezes(path, claims),
+            FreezesByName(path, claims),
             UndoneModes(path, claims),
             UnusedLayers(path, claims),
             IdleOptimizers(path, claims),

@@ -108,6 +108,7 @@ KINDS: dict[str, str] = {
     "parameters-replaced": "an optimizer holds parameters that the model no longer has",
     "parameters-not-optimized": "a backward reaches parameters that no optimizer holds",
     "optimizer-never-stepped": "a backward reaches the parameters of an optimizer that is never stepped",
+    "freezes-nothing": "a loop over the named parts of a model was to freeze some, and none has such a name",
     "freeze-undone": "frozen parameters were unfrozen before anything was computed with them",
     "layer-unused": "an optimizer holds parameters that nothing is computed with",
     "eval-left-on": "training goes on in eval mode",

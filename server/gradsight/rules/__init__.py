@@ -67,6 +67,7 @@ MODULES = (
     "statistics_left_behind",
     "gradients_applied_twice",
     "optimizer_made_again",
+    "freezes_nothing",
     "not_registered",
     "attribute_typo",
     "before_super_init",
