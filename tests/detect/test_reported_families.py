@@ -379,3 +379,60 @@ def test_a_cache_that_keeps_its_graph_is_told_where_it_is_filled() -> None:
 
 def test_frequencies_that_are_computed_in_each_round_are_not() -> None:
     check(rotated("pass"))
+
+
+def placed(term: str, total: str = "losses.sum()") -> str:
+    return f"""
+body, head = nn.Linear(3, 4), nn.Linear(4, 2)
+teacher = nn.Linear(3, 2).requires_grad_(False)
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+for _ in range(2):
+    x, y = torch.randn(5, 3), torch.rand(5, 2)
+    scores = head(torch.relu(body(x)))
+    losses = torch.zeros(2)
+    losses[0] = scores.square().mean()
+    losses[1] = 0.3 * nn.functional.binary_cross_entropy_with_logits(scores, y) + 2 * {term}
+    optimizer.zero_grad()
+    {total}.backward()
+    optimizer.step()
+"""
+
+
+def test_a_term_that_is_cut_in_a_place_of_a_loss_is_reported() -> None:
+    check(placed("(scores.detach() - teacher(x)).square().mean()"), ("GS203", "losses[1]"))
+    check(placed("(scores.detach() - teacher(x)).square().mean()", "losses[1]"), ("GS203", "losses[1]"))
+
+
+def test_a_term_with_its_graph_or_of_a_teacher_alone_is_not() -> None:
+    check(placed("(scores - teacher(x)).square().mean()"))
+    check(placed("teacher(x).square().mean()"))
+    check(placed("(scores - teacher(x).detach()).square().mean()"))
+
+
+def in_turn(before: str, after: str) -> str:
+    return f"""
+generator, critic = nn.Linear(3, 4), nn.Linear(4, 1)
+optimizers = [torch.optim.Adam(generator.parameters()), torch.optim.Adam(critic.parameters())]
+for real in torch.randn(3, 5, 4):
+    for number, optimizer in enumerate(optimizers):
+        fake = generator(torch.randn(5, 3))
+        {before}
+        if number == 0:
+            loss = -critic(fake).mean()
+        else:
+            loss = critic(fake.detach()).mean() - critic(real).mean()
+        loss.backward()
+        optimizer.step()
+        {after}
+"""
+
+
+def test_optimizers_in_turn_that_clear_only_their_own_gradients_are_reported() -> None:
+    check(in_turn("pass", "optimizer.zero_grad()"), ("GS508", "loss.backward()"))
+
+
+def test_optimizers_in_turn_that_clear_before_their_loss_are_not() -> None:
+    check(in_turn("optimizer.zero_grad()", "pass"))
+    check(in_turn("for other in optimizers: other.zero_grad()", "pass"))
+    check(in_turn("pass", "generator.zero_grad(); critic.zero_grad()"))
+    check(in_turn("critic.requires_grad_(number == 1)", "optimizer.zero_grad()"))
