@@ -319,3 +319,120 @@ for _ in range(4):
 def test_the_gradient_of_a_perturbation_that_nobody_clears_is_reported() -> None:
     check(ATTACK.format(clear="pass"), ("GS501", "loss.backward()"))
     check(ATTACK.format(clear="delta.grad = None"))
+
+
+def averaged(update: str) -> str:
+    return f"""
+net, target = nn.Linear(3, 2), nn.Linear(3, 2)
+target.load_state_dict(net.state_dict())
+tau = 0.1
+for step in range(3):
+    net(torch.ones(1, 3)).sum().backward()
+    slow, fast = target.state_dict(), net.state_dict()
+    for name in slow:
+        {update}
+    target.load_state_dict(slow)
+"""
+
+
+def test_an_average_of_a_tensor_with_itself_is_reported() -> None:
+    check(averaged("slow[name] = 0.9 * slow[name] + 0.1 * slow[name]"), ("GS515", "slow[name] = 0.9"))
+    check(averaged("slow[name] = slow[name] * (1 - tau) + tau * slow[name]"), ("GS515", "slow[name] = slow"))
+
+
+def test_an_average_of_two_tensors_is_not() -> None:
+    check(averaged("slow[name] = 0.9 * slow[name] + 0.1 * fast[name]"))
+    check(averaged("slow[name] = 0.5 * slow[name] + 0.7 * slow[name]"))
+    check(averaged("slow[name] = (1 - tau) * slow[name].clone() + tau * fast[name]"))
+
+
+def rotated(cache: str, freqs: str = 'torch.einsum("i,f->if", positions, self.freqs)') -> str:
+    return f"""
+class Rotary(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.freqs = nn.Parameter(torch.ones(4))
+        self.cached = None
+
+    def forward(self, length):
+        if self.cached is not None and length <= self.cached.shape[0]:
+            return self.cached[:length]
+        positions = torch.arange(length).float()
+        freqs = {freqs}
+        {cache}
+        return freqs
+
+rotary = Rotary()
+optimizer = torch.optim.SGD(rotary.parameters(), lr=0.1)
+for _ in range(2):
+    x = torch.randn(5, 4)
+    loss = (x * rotary(5).cos()).pow(2).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_cache_that_keeps_its_graph_is_told_where_it_is_filled() -> None:
+    check(rotated("self.cached = freqs"), ("GS403", "self.cached = freqs"))
+
+
+def test_frequencies_that_are_computed_in_each_round_are_not() -> None:
+    check(rotated("pass"))
+
+
+def placed(term: str, total: str = "losses.sum()") -> str:
+    return f"""
+body, head = nn.Linear(3, 4), nn.Linear(4, 2)
+teacher = nn.Linear(3, 2).requires_grad_(False)
+optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+for _ in range(2):
+    x, y = torch.randn(5, 3), torch.rand(5, 2)
+    scores = head(torch.relu(body(x)))
+    losses = torch.zeros(2)
+    losses[0] = scores.square().mean()
+    losses[1] = 0.3 * nn.functional.binary_cross_entropy_with_logits(scores, y) + 2 * {term}
+    optimizer.zero_grad()
+    {total}.backward()
+    optimizer.step()
+"""
+
+
+def test_a_term_that_is_cut_in_a_place_of_a_loss_is_reported() -> None:
+    check(placed("(scores.detach() - teacher(x)).square().mean()"), ("GS203", "losses[1]"))
+    check(placed("(scores.detach() - teacher(x)).square().mean()", "losses[1]"), ("GS203", "losses[1]"))
+
+
+def test_a_term_with_its_graph_or_of_a_teacher_alone_is_not() -> None:
+    check(placed("(scores - teacher(x)).square().mean()"))
+    check(placed("teacher(x).square().mean()"))
+    check(placed("(scores - teacher(x).detach()).square().mean()"))
+
+
+def in_turn(before: str, after: str) -> str:
+    return f"""
+generator, critic = nn.Linear(3, 4), nn.Linear(4, 1)
+optimizers = [torch.optim.Adam(generator.parameters()), torch.optim.Adam(critic.parameters())]
+for real in torch.randn(3, 5, 4):
+    for number, optimizer in enumerate(optimizers):
+        fake = generator(torch.randn(5, 3))
+        {before}
+        if number == 0:
+            loss = -critic(fake).mean()
+        else:
+            loss = critic(fake.detach()).mean() - critic(real).mean()
+        loss.backward()
+        optimizer.step()
+        {after}
+"""
+
+
+def test_optimizers_in_turn_that_clear_only_their_own_gradients_are_reported() -> None:
+    check(in_turn("pass", "optimizer.zero_grad()"), ("GS508", "loss.backward()"))
+
+
+def test_optimizers_in_turn_that_clear_before_their_loss_are_not() -> None:
+    check(in_turn("optimizer.zero_grad()", "pass"))
+    check(in_turn("for other in optimizers: other.zero_grad()", "pass"))
+    check(in_turn("pass", "generator.zero_grad(); critic.zero_grad()"))
+    check(in_turn("critic.requires_grad_(number == 1)", "optimizer.zero_grad()"))

@@ -61,3 +61,14 @@ def test_a_part_of_an_operand_is_kept_where_its_dimensions_merge(equation: str, 
     except RuntimeError:
         program = program.replace("add_(1)", "add_(1)  # GS101")
     check(program)
+
+
+@pytest.mark.parametrize("equation", ["i,j->ij", "i,i->i", "i,j->", "i,i->"])
+@pytest.mark.parametrize("learned", [(True, False), (False, True), (True, True)])
+def test_a_product_cannot_be_differentiated_twice(equation: str, learned: tuple[bool, bool]) -> None:
+    """Whatever is summed over, each factor is kept for the gradient of the other one."""
+    factors = [torch.rand(3, requires_grad=flag) for flag in learned]
+    result = torch.einsum(equation, factors).sum()
+    result.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        result.backward()

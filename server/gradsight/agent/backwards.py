@@ -113,7 +113,7 @@ class Backwards:
         self.pause_ends: Callable[[], None] | None = None
         self.around: Callable[[], Any] | None = None
         self.on_gradients: Callable[[list[Node], frozenset[int]], None] | None = None
-        self.on_graph: Callable[[list[Node], BackwardReach], None] | None = None
+        self.on_graph: Callable[[list[Node], BackwardReach, tuple[Any, ...]], None] | None = None
         self.stored_at: Callable[[int], Stack] | None = None
         self.caught = CaughtErrors()
         self.finished: FinishedBackwards | None = None
@@ -239,7 +239,7 @@ class Backwards:
         ]
         is_exact = self.finished is not None and not clashes and shows_all_it_saved(nodes)
         if accumulates and self.on_graph is not None:
-            self.on_graph(nodes, reach)
+            self.on_graph(nodes, reach, roots)
         return nodes, reach, is_exact, expected, heard
 
     def _listen_for(self, reach: BackwardReach, nodes: list[Node]) -> dict[int, list[Passage]]:

@@ -33,6 +33,7 @@ Kind = Literal[
     "no-derivative",
     "cut-hidden",
     "parameter-made",
+    "gradient-is-nan",
     "gradient-zero",
     "result-ignored",
     "grad-mode-left-off",

@@ -17,6 +17,7 @@ import torch
 from gradsight.agent.cuts import BackwardReach, label, name_list
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
 from gradsight.agent.graph import Node, base_name, leaf_of, untracked, walk_nodes
+from gradsight.agent.nan_gradients import NanGradients
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import Operation, OpLog
 from gradsight.agent.shadow import Leaf, Mask, Shadow
@@ -63,10 +64,12 @@ class VanishedGradients:
         self._even: set[Node] = set()
         self._handles: list[Any] = []
         self._losses: list[_Loss] = []
+        self._nans = NanGradients(log, ledger, shadow)
 
     @quietly
-    def before(self, nodes: Sequence[Node], reach: BackwardReach) -> None:
-        """A backward is about to run over these nodes."""
+    def before(self, nodes: Sequence[Node], reach: BackwardReach, roots: Sequence[Any]) -> None:
+        """A backward is about to run from these roots over these nodes."""
+        self._nans.before(nodes, roots)
         if not self._suspects(reach) or self._listened >= _MOST_LISTENED or len(nodes) > _MOST_NODES:
             return
         self._listened += 1
@@ -81,6 +84,7 @@ class VanishedGradients:
     @quietly
     def after(self, nodes: Sequence[Node], reach: BackwardReach) -> None:
         """The backward has given the leaves their gradients."""
+        self._nans.after(reach)
         for handle in self._handles:
             handle.remove()
         passages, self._passages, self._handles = self._passages, {}, []

@@ -33,6 +33,8 @@ DERIVED = {
 NotedTerm = tuple[Node, Cut, Site, Tensor]
 """The node that joins a term to another one, the cut in it, where they are joined, and the other one."""
 PICKING = {"index", "squeeze"}
+PLACING = {"index_put_"}
+"""`losses[1] = fit + 0.1 * penalty`: terms that are places of one tensor, which is summed."""
 MOST_STACKED = 16
 TERM_KINDS = {"number", "numpy", "detach", "data", "copy", "grad", "no_grad", "inference", "op"}
 
@@ -315,7 +317,7 @@ class CutTerms:
             current = todo.pop()
             if isinstance(current, Node) and current not in linear:
                 linear.add(current)
-                if current.op in passed:
+                if current.op in passed or current.op in PLACING:
                     todo.extend(current.inputs)
         for node, cut, site, partner in terms:
             if node not in linear:

@@ -216,6 +216,7 @@ class FailedBackwards:
         todo: list[Edge] = [start] if start is not None else []
         seen: set[Node] = set()
         carried: Tensor | None = None
+        cached: Tensor | None = None
         old: Node | None = None
         while todo:
             edge = todo.pop()
@@ -224,6 +225,7 @@ class FailedBackwards:
             seen.add(edge)
             for tensor in edge.operands:
                 inner = tensor.node
+                cached = self.cached_below(tensor, site) or cached
                 if inner is None or not self.path.from_earlier_round(inner, site):
                     continue
                 if inner.freed is not None or (
@@ -239,11 +241,19 @@ class FailedBackwards:
                 todo.append(inner_edge)
         if old is None:
             return None
+        carried = carried if carried is not None else cached
         if carried is not None and carried.kept_at is not None:
             return carried.kept_at
         if old.op.endswith("_") or old.op == "CopySlices":
             return old.site
         return self.path.outermost(old.site, site)
+
+    def cached_below(self, tensor: Tensor, site: Site) -> Tensor | None:
+        """The value of an earlier round that a view of this one shows, where it was kept: `self.cache[:length]`."""
+        base = tensor.base
+        if base is None or base.kept_at is None or base.node is None:
+            return None
+        return base if self.path.from_earlier_round(base.node, site) and leads_to_freed(base.node) else None
 
     def is_freed_in_its_round(self, node: Node) -> bool:
         """Whether a freed part that a node leads to was recorded in the same round: it is what is carried on."""

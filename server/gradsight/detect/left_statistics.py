@@ -72,7 +72,10 @@ class LeftStatistics:
         if tensor in self.mixtures:
             return self.mixtures[tensor]
         origin = tensor if tensor.is_parameter else tensor.source
-        return [origin] if origin is not None and origin.is_parameter else []
+        if origin is not None and origin.is_parameter:
+            return [origin]
+        # A clone holds the same numbers; what concerns this detector are the weights of norm layers that were used.
+        return [weight for weight in self.means if weight.storage.content == tensor.storage.content][:1]
 
     def on_used(self, fact: Used) -> None:
         mean, weight = fact.arguments.get("self.running_mean"), fact.arguments.get("self.weight")

@@ -26,6 +26,7 @@ from gradsight.detect.early_schedulers import EarlySchedulers
 from gradsight.detect.even_softmaxes import EvenSoftmaxes
 from gradsight.detect.failed_backwards import FailedBackwards
 from gradsight.detect.forgotten_leaves import ForgottenLeaves
+from gradsight.detect.freezes_by_name import FreezesByName
 from gradsight.detect.frozen_parameters import FrozenParameters
 from gradsight.detect.grad_mode_leaks import GradModeLeaks
 from gradsight.detect.gradient_flow import GradientFlow
@@ -44,6 +45,7 @@ from gradsight.detect.logged_totals import LoggedTotals
 from gradsight.detect.lost_results import LostResults
 from gradsight.detect.lost_updates import LostUpdates
 from gradsight.detect.lost_writes import LostWrites
+from gradsight.detect.masked_nans import MaskedNans
 from gradsight.detect.misplaced_clipping import MisplacedClipping
 from gradsight.detect.misused_leaves import MisusedLeaves
 from gradsight.detect.mixed_parts import MixedParts
@@ -147,6 +149,7 @@ class Detectors:
             MovingTargets(path, claims),
             DoubleActivations(path, claims),
             EvenSoftmaxes(path, claims),
+            MaskedNans(path, claims),
             AttributeTypos(path, claims),
             DirectForwards(path, claims),
             LayersInForward(path, claims),
@@ -163,6 +166,7 @@ class Detectors:
             UntrainedParameters(path, claims, ledger, replaced),
             ForgottenLeaves(path, claims),
             UndoneFreezes(path, claims),
+            FreezesByName(path, claims),
             UndoneModes(path, claims),
             UnusedLayers(path, claims),
             IdleOptimizers(path, claims),

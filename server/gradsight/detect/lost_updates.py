@@ -1,4 +1,5 @@
-"""Updates by hand that leave a tensor as it was: a new one under the name of a loop, or a copy of the tensor onto itself.
+"""Updates by hand that leave a tensor as it was: a new one under the name of a loop, a copy of the tensor onto itself, or
+its average with itself.
 
 *Moved*: a tensor that was computed from a leaf and from the leaf's own gradient, or from two parameters under the name of
 one of them.  It is lost if the name of a `for` is bound to it and nothing in the loop reads that name again: the next
@@ -21,6 +22,8 @@ from gradsight.model.trace import Assigned, Assigning, Combined, Used
 
 SCALING = ("__mul__", "__rmul__", "__truediv__")
 STEPPING = ("sub", "add")
+MOST_SHARES = 1000
+ROUNDING = 1e-6
 MOVING = ("__sub__", "__add__", "__radd__")
 
 
@@ -32,6 +35,8 @@ class LostUpdates:
         self.claims = claims
         self.multiples: dict[Tensor, Tensor] = {}
         """Multiples of gradients, with the leaf whose gradient it is."""
+        self.shares: dict[Tensor, tuple[Tensor, float]] = {}
+        """Products of a tensor and a number."""
         self.moved: set[Tensor] = set()
         self.step: ast.AST | None = None
         """The call that was last given a leaf and its own gradient."""
@@ -41,6 +46,7 @@ class LostUpdates:
     def on_combined(self, fact: Combined) -> None:
         if not isinstance(fact.result, Tensor):
             return
+        self.look_for_averages(fact)
         left, right = self.leaf_of_gradient(fact.left), self.leaf_of_gradient(fact.right)
         owner = left if left is not None else right
         if fact.operator in SCALING and owner is not None:
@@ -48,6 +54,20 @@ class LostUpdates:
         elif fact.operator in MOVING:
             if (right is not None and right is fact.left) or (left is not None and left is fact.right):
                 self.moved.add(fact.result)
+
+    def look_for_averages(self, fact: Combined) -> None:
+        """`0.9 * old + 0.1 * old`: one of the two was to be another tensor."""
+        factor, result = fact.right, fact.result
+        if fact.operator in ("__mul__", "__rmul__") and isinstance(factor, float):
+            if len(self.shares) < MOST_SHARES:
+                self.shares[result] = (handled(fact.left), factor)
+        elif fact.operator in ("__add__", "__radd__") and fact.left in self.shares and factor in self.shares:
+            (first, one), (second, other) = self.shares[fact.left], self.shares[factor]
+            if first is second and abs(one + other - 1) < ROUNDING and 0 < one < 1:
+                site = self.path.site(fact.node)
+                self.claims.add(
+                    "update-lost", site, [], target=quoted(first.label or "a tensor"), average=True
+                )
 
     def on_used(self, fact: Used) -> None:
         """`buffer.copy_(buffer)`: the source was to be another tensor.  `p.sub(p.grad)` is a step, if somebody keeps it."""
@@ -104,6 +124,11 @@ class LostUpdates:
         loop = next((one for one in reversed(loops_around(statement, frame)) if binds(one, target.id)), None)
         if is_moved and loop is not None and loses_at_round_end(loop, target.id, statement):
             self.claims.add("update-lost", self.path.site(statement), [], target=quoted(target.id))
+
+
+def handled(tensor: Tensor) -> Tensor:
+    """The tensor behind `p.data` or `p.detach()`."""
+    return tensor.source if tensor.source is not None and tensor.snapshot in ("data", "detach") else tensor
 
 
 def is_call_of(node: ast.AST, methods: tuple[str, ...]) -> bool:

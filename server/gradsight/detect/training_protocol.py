@@ -292,7 +292,9 @@ class TrainingProtocol:
                     continue
                 runs = (backwards[first], backwards[last])
                 between = (runs[0].tick, runs[-1].tick)
-                if runs[0].site.key == runs[-1].site.key:
+                if runs[0].site.key == runs[-1].site.key and not self.goes_through_optimizers(
+                    step, others, between
+                ):
                     continue
                 if is_one_within(cleared_by_itself, runs[0].tick, step.tick):
                     continue
@@ -307,6 +309,18 @@ class TrainingProtocol:
                         parameter=parameter.label,
                     )
                     return
+
+    def goes_through_optimizers(
+        self, step: Action, others: list[Optimizer], between: tuple[int, int]
+    ) -> bool:
+        """Whether one line steps several optimizers in turn, each with a loss of its own: `for opt in optimizers: …`."""
+        return any(
+            action.verb == "step"
+            and action.subject in others
+            and action.site.key == step.site.key
+            and between[0] < action.tick < between[1]
+            for action in self.path.log
+        )
 
     def is_shared_out(self, parameter: Tensor, others: list[Optimizer]) -> bool:
         """Whether one parameter stands for all of a module that is not known, and several optimizers have their shares of it."""

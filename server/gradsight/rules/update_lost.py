@@ -49,6 +49,20 @@ for name, buffer in average.named_buffers():
 assert not torch.equal(average.running_mean, model.running_mean)
 ```
 
+So does the average of a tensor with itself.
+
+```python
+import torch
+from torch import nn
+
+model, target = nn.Linear(2, 1), nn.Linear(2, 1)
+before = target.weight.detach().clone()
+with torch.no_grad():
+    for slow, fast in zip(target.parameters(), model.parameters()):
+        slow.copy_(0.9 * slow + 0.1 * slow)  # warning: GS515
+assert torch.allclose(target.weight, before)
+```
+
 ## Use instead
 
 Write to the parameter in place, under `no_grad`.
@@ -103,6 +117,9 @@ from gradsight.model.rule import Rule, make_finding, text
 
 def judge(event: Event) -> Finding | None:
     target = text(event, "target")
+    if event.names.get("average"):
+        message = f"the average of {target} with itself is {target}: one of the two was to be another tensor"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     if event.names.get("itself"):
         message = f"this copies {target} onto itself, so nothing changes: copy from the other model"
         return make_finding(event, RULE.code, RULE.name, message, "warning")

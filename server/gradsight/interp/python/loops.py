@@ -24,7 +24,7 @@ from gradsight.interp.python.loop_sampling import (
 from gradsight.interp.syntax import changes_items, remembered
 from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import LoopEnded
+from gradsight.model.trace import LoopEnded, PartsSorted
 from gradsight.model.values import Instance, Layer, Mapping, Missing, Number, Seq, Value
 
 __all__ = ["BREAK", "CONTINUE", "MANY", "ROUNDS_OF_A_LOOP", "Flow", "LoopRun", "Loops", "is_taken_first"]
@@ -134,7 +134,7 @@ class Loops(LoopSampling):
                     end = limit = bound
         finally:
             frame.loops = outer
-            self.loop_ended(run)
+            self.loop_ended(run, iterable)
             self.note_unfilled(run)
             self.note_training(node, run, done)
         if not ended_by_break and type(iterable) is Seq and iterable.once and iterable.exact and run.number:
@@ -286,7 +286,9 @@ class Loops(LoopSampling):
         """Whether anything was differentiated, cleared or stepped since that entry of the log."""
         return any(action.verb not in ("train", "eval") for action in self.path.log[since:])
 
-    def loop_ended(self, run: LoopRun) -> None:
+    def loop_ended(self, run: LoopRun, iterable: Value = None) -> None:
+        if run.sorts and run.number == run.length and type(iterable) is Seq:
+            self.path.tell(PartsSorted(run.node, iterable.items))
         if self.path.is_watched:
             self.path.tell(LoopEnded(run))
 

@@ -480,7 +480,7 @@ class Recorder(AutogradFloor):
                     edges.append(edge)
         grad_node = Node(op, site, edges, recording, self.path.tick)
         grad_node.operands = given
-        grad_node.holds = holds_of(case, flags, certain)
+        grad_node.holds = holds_of(case, flags, certain, op == "einsum" and len(operands) > 1)
         grad_node.zero = all(
             output.gradient == "zero" for output in (case.outputs or (PLAIN,)) if output.gradient != "none"
         )
@@ -588,8 +588,8 @@ def is_unseen(value: Value) -> bool:
     return isinstance(value, (Instance, Mapping))
 
 
-def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
-    """Whether the node keeps anything, so that a second backward is refused."""
+def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool, is_product: bool = False) -> str:
+    """Whether the node keeps anything, so that a second backward is refused; of a product, each factor for the other."""
     if not certain:
         return "sometimes"
     if case.holds_needs and case.holds_saved != "never":
@@ -598,7 +598,7 @@ def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool) -> str:
             return "never"
         if isinstance(needed, Maybe) and needed.weak:
             return "sometimes"
-    return case.holds_saved
+    return "always" if is_product else case.holds_saved
 
 
 RESHAPES = SAME_IF_ALIKE | {"flatten", "unflatten", "ravel"}

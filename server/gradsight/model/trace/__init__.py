@@ -50,6 +50,7 @@ from gradsight.model.trace.language import (
     Iterated,
     MethodReturned,
     NameRead,
+    PartsSorted,
     Stored,
 )
 from gradsight.model.trace.looks import (
@@ -125,7 +126,7 @@ Fact = (
     | NonLeafOptimized | BeforeInit | ParameterRefused | NoGraph | NotScalar | SavedOverwritten | FreedNeeded | SavedChanged | GraphFound | Walked
     | CheckpointedWithoutGrad | IteratorExhausted | Transformed | TransformApplied
     | Stepping | Stepped | LayerMade | AttributeSet | AttributeInvented | ChildrenChanging | ChildrenChanged | Copied
-    | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | Collected | ItemStoring | ItemRead | Iterated
+    | StateLoading | StateLoaded | Assigning | Assigned | ContainerMade | Stored | Collected | ItemStoring | ItemRead | Iterated | PartsSorted
     | ClassTensorRead | NameRead | CallReturned | GaveUp | ForwardReturned | ForwardCalled | ModuleHooked | InputShown | ScalerStepping
     | MethodReturned | OptimizerRefused | FunctionRefused | CheckpointRefused | FlagRefused | GradientRefused | Frozen | ModuleWrapped | StandInApplied
     | NameSeen | ConditionAsked | ArgumentsBound | CaseSelected | Recording | ResultsMade | OperandsSaved | LoopEnded | HandedOut | LeafMade
@@ -228,6 +229,7 @@ __all__ = [
     "OutRefused",
     "OutdatedViewUsed",
     "ParameterRefused",
+    "PartsSorted",
     "Read",
     "Recording",
     "ResultDropped",

@@ -81,6 +81,13 @@ class Iterated(NamedTuple):
     node: ast.AST
 
 
+class PartsSorted(NamedTuple):
+    """A loop has come by every named part of a model: `for name, p in model.named_parameters()`."""
+
+    node: ast.AST
+    items: list[Any]
+
+
 class ClassTensorRead(NamedTuple):
     """A tensor that a class holds was read through an instance."""
 

@@ -1,0 +1,55 @@
+"""GS212: NaN that is masked in a result, and not in its gradient."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interp.checking import check
+
+POOLED = """
+net = nn.Linear(3, 4)
+features = net(torch.randn(2, 5, 3))
+mask = torch.randint(0, 2, (2, 5, 1)).float()
+total, count = (features * mask).sum(1), mask.sum(1)
+zeros, ones = torch.zeros_like(total), torch.ones_like(count)
+{pooled}
+pooled.sum().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    "pooled",
+    [
+        "pooled = torch.where(count == 0, zeros, total / count)  # GS212",
+        "pooled = torch.where(count > 0, total / count, zeros)  # GS212",
+        "pooled = (total / count).where(count != 0, zeros)  # GS212",
+        "pooled = torch.where(count < 0.5, zeros, total / (2 * count))  # GS212",
+        "pooled = (total / count).masked_fill(count == 0, 0.0)  # GS212",
+        "pooled = torch.nan_to_num(total / count)  # GS212",
+        "energy = total.square()\npooled = torch.where(energy > 0, energy.sqrt(), zeros)  # GS212",
+        "energy = total.square()\npooled = torch.where(energy > 1e-6, 1 + energy.log(), zeros)  # GS212",
+    ],
+)
+def test_what_is_masked_by_its_own_divisor_is_reported(pooled: str) -> None:
+    check(POOLED.format(pooled=pooled))
+
+
+@pytest.mark.parametrize(
+    "pooled",
+    [
+        "pooled = torch.where(count == 0, zeros, total / count.clamp(min=1))",
+        "pooled = torch.where(count == 0, zeros, total / (count + 1e-6))",
+        "pooled = torch.where(count == 0, zeros, total / torch.where(count == 0, ones, count))",
+        "pooled = torch.where(total > 0, total, total / count.clamp(min=1))",
+        "pooled = torch.where(count == 3, zeros, total / count)",
+        "pooled = torch.where(count == 0, total, zeros)",
+        "pooled = torch.where(count == 0, total, zeros / count)",
+        "pooled = torch.where(total > 0, total, total.exp() - 1)",
+        "pooled = torch.nan_to_num(total)",
+        "pooled = torch.nan_to_num(total / (count + 1e-6))",
+        "pooled = total.masked_fill(count == 0, 0.0) / 5",
+        "shown = torch.where(count == 0, zeros, total / count)\npooled = total",
+    ],
+)
+def test_what_is_never_divided_by_zero_is_not(pooled: str) -> None:
+    check(POOLED.format(pooled=pooled))
