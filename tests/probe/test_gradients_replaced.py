@@ -69,3 +69,34 @@ def test_a_gradient_that_is_clipped_by_hand_is_not_cleared(
 def test_a_gradient_that_is_only_rebound_is_seen(tmp_path: Path, standby: Standby) -> None:
     edit = "g = p.grad\n        g = g.clamp(-0.1, 0.1)"
     assert codes(run(standby, ONE_NETWORK.format(edit=edit), tmp_path)) == [("GS515", 11)]
+
+BALANCED = """\
+import torch
+from torch import nn
+
+generator, critic = nn.Linear(2, 3), nn.Linear(3, 3)
+first, second = torch.optim.Adam(generator.parameters()), torch.optim.Adam(critic.parameters())
+def energy(x):
+    return (x - critic(x)).abs().sum(1).mean()
+k = 0
+for x in torch.randn(4, 4, 3):
+    loss = energy(x) - k * energy(generator(torch.randn(4, 2)).detach()){term}
+    second.zero_grad()
+    loss.backward()
+    second.step()
+    first.zero_grad()
+    energy(generator(torch.randn(4, 2))).backward()
+    first.step()
+    k = k + 0.1 * (0.5 * energy(x) - energy(generator(torch.randn(4, 2))))
+    k = k{cut}
+"""
+
+
+@pytest.mark.parametrize("cut", [".item()", ".detach()", ".data"])
+def test_a_weight_that_was_cut_out_of_a_sum_brings_no_term_of_it(cut: str, tmp_path: Path, standby: Standby) -> None:
+    assert codes(run(standby, BALANCED.format(cut=cut, term=""), tmp_path)) == []
+
+
+def test_a_number_beside_such_a_weight_is_still_seen(tmp_path: Path, standby: Standby) -> None:
+    text = BALANCED.format(cut=".item()", term=" + critic.weight.square().sum().item()")
+    assert codes(run(standby, text, tmp_path)) == [("GS202", 10)]
