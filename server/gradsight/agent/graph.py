@@ -83,6 +83,18 @@ def _box(view: Geometry) -> tuple[int, int]:
     return view.offset, view.offset + 1 + reach
 
 
+def is_zero(value: Any) -> bool:
+    """Whether every element is zero; what is no tensor has none."""
+    if not isinstance(value, torch.Tensor):
+        return True
+    try:
+        with untracked():
+            return not bool(value.count_nonzero())
+    except Exception:
+        # A tensor without data, as fake ones are: nothing speaks for a zero.
+        return False
+
+
 def checksum_of(tensor: torch.Tensor) -> int:
     """CRC-32 of the elements in order; 0 for tensors that have none, or too many."""
     if (

@@ -75,7 +75,10 @@ def _is_forgotten(frame: FrameKey, name: str) -> bool:
             loop = node
         elif isinstance(node, ast.Assign):
             statement = node
-    if loop is None or statement is None or scope is None or name not in names_read(statement):
+    if statement is None or scope is None or name not in names_read(statement):
+        return False
+    loop = loop or _loop_of_gradient(scope, statement, name)
+    if loop is None:
         return False
     target = statement.targets[0]
     if len(statement.targets) != 1 or not isinstance(target, ast.Name) or target.id != name:
@@ -89,6 +92,17 @@ def _is_forgotten(frame: FrameKey, name: str) -> bool:
         and (node.lineno > last or node.lineno < loop.lineno)
         for node in ast.walk(scope)
     )
+
+
+def _loop_of_gradient(scope: ast.AST, statement: ast.Assign, name: str) -> ast.For | None:
+    """The loop in whose body the statement before this one reads a gradient under that name: `g = p.grad`."""
+    for loop in ast.walk(scope):
+        if isinstance(loop, ast.For) and statement in loop.body[1:]:
+            before = loop.body[loop.body.index(statement) - 1]
+            if isinstance(before, ast.Assign) and any(_names_in(each, name) for each in before.targets):
+                is_read = isinstance(before.value, ast.Attribute) and before.value.attr == "grad"
+                return loop if is_read else None
+    return None
 
 
 def _names_in(target: ast.expr, name: str) -> bool:

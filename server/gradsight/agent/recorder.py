@@ -321,7 +321,7 @@ class DispatchRecorder(TorchDispatchMode):
             elif type(value) is float and self.origins:
                 more, passed = self.origins.of(value)
                 deps |= more
-                events |= passed
+                events |= passed & ~(self.shadow.dead_terms if self.shadow is not None else 0)
         if kwargs:
             inputs.extend(value for value in kwargs.values() if isinstance(value, torch.Tensor))
         return inputs, (deps, events)
@@ -432,6 +432,7 @@ class DispatchRecorder(TorchDispatchMode):
         if not inner:
             return 0
         event = shadow.event("dead-term", "add", stack, mask)
+        shadow.dead_terms |= 1 << event.bit
         event.inner |= inner
         return 1 << event.bit
 

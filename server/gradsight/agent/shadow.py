@@ -102,6 +102,8 @@ class Shadow:
     constant_gradients: Mask = 0
     """The events of gradients that were taken without `create_graph`."""
     dead_parts: Mask = 0
+    dead_terms: Mask = 0
+    """Sums that have a constant term.  What is cut out of such a sum is a value: it brings none of its terms into a loss."""
     """The events of such gradients that were added to something alive."""
     _passages: int = 0
     adopt: Callable[[torch.Tensor], tuple[Mask, Mask]] | None = None
@@ -157,6 +159,7 @@ class Shadow:
             return self._adopt(tensor) if key and self.adopt is not None else (0, 0, 0)
         events = entry.events
         if not needs_grad:
+            events &= ~self.dead_terms
             own = self._aliases.get(id(tensor)) if self._aliases else None
             events |= own[1] if own is not None and own[0]() is tensor else entry.alias_events
             return entry.deps, 0, events

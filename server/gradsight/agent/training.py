@@ -15,7 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from gradsight.agent.cuts import FAULT_OF_CUT, UNINTENDED, BackwardReach, cut_fault, cutting_events, label
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.graph import geometry_of, is_own_leaf, storage_key
+from gradsight.agent.graph import geometry_of, is_own_leaf, is_zero, storage_key
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.oplog import LoggedWrite, OpLog
 from gradsight.agent.recorder import Situation
@@ -138,17 +138,17 @@ class TrainingWatch:
 
     @quietly
     def grad_assigned(self, tensor: torch.Tensor, value: Any, stack: Stack) -> None:
-        """`tensor.grad = value`."""
+        """`tensor.grad = value`: None and zeros clear it."""
         leaf = self.shadow.known_leaf(tensor)
-        if leaf is None:
-            return
-        if value is None:
-            self._clear(leaf.bit, stack)
-        else:
-            gains = self.gains.setdefault(leaf.bit, Gains())
-            gains.since_clear = [self.backwards]
-            gains.ever += 1
-            gains.last = self.backwards
+        if leaf is not None:
+            self._clear(leaf.bit, stack) if is_zero(value) else self._replaced(leaf.bit)
+
+    def _replaced(self, bit: int) -> None:
+        """Other numbers stand there now: clipped by hand, averaged, or put back."""
+        gains = self.gains.setdefault(bit, Gains())
+        gains.since_clear = [self.backwards]
+        gains.ever += 1
+        gains.last = self.backwards
 
     @quietly
     def written(self, tensor: torch.Tensor, trait: Trait, stack: Stack, node: str) -> None:
@@ -166,7 +166,7 @@ class TrainingWatch:
             # `w.grad[:4] = 0` edits a gradient; only a write to all of it clears it.
             owner = self.shadow.leaves[bit].tensor()
             if owner is not None and tensor.numel() == owner.numel():
-                self._clear(bit, stack)
+                self._replaced(bit) if trait.name == "aten::copy_" else self._clear(bit, stack)
 
     def _has_gradient_in(self, bit: int, tensor: torch.Tensor) -> bool:
         """Whether this memory is still that of the gradient: freed memory is used again."""

@@ -16,7 +16,7 @@ import torch
 
 from gradsight.agent.cuts import BackwardReach, label, name_list
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.graph import Node, base_name, leaf_of, untracked, walk_nodes
+from gradsight.agent.graph import Node, base_name, is_zero, leaf_of, untracked, walk_nodes
 from gradsight.agent.nan_gradients import NanGradients
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import Operation, OpLog
@@ -91,7 +91,7 @@ class VanishedGradients:
         for leaf in self.shadow.leaves_in(reach.reached & self.training.trained & ~self._felt):
             tensor = leaf.tensor()
             grad = tensor.grad if tensor is not None else None
-            if grad is None or grad.layout is not torch.strided or not _is_zero(grad):
+            if grad is None or grad.layout is not torch.strided or not is_zero(grad):
                 self._felt |= 1 << leaf.bit
             else:
                 self._zeros[leaf.bit] = self._zeros.get(leaf.bit, 0) + 1
@@ -177,7 +177,7 @@ class VanishedGradients:
 def _comes(passage: _Passage) -> Any:
     def note(gradients: tuple[Any, ...]) -> None:
         with untracked():
-            passage.came = passage.came or any(not _is_zero(each) for each in gradients)
+            passage.came = passage.came or any(not is_zero(each) for each in gradients)
 
     return note
 
@@ -185,19 +185,9 @@ def _comes(passage: _Passage) -> Any:
 def _passes(passage: _Passage) -> Any:
     def note(passed: tuple[Any, ...], came: tuple[Any, ...]) -> None:
         with untracked():
-            passage.passed = [not _is_zero(each) for each in passed]
+            passage.passed = [not is_zero(each) for each in passed]
 
     return note
-
-
-def _is_zero(gradient: Any) -> bool:
-    if not isinstance(gradient, torch.Tensor):
-        return True
-    try:
-        return not bool(gradient.count_nonzero())
-    except Exception:
-        # A tensor without data, as fake ones are: nothing speaks for a zero.
-        return False
 
 
 def _is_even(node: Node) -> bool:

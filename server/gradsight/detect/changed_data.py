@@ -77,7 +77,7 @@ class ChangedData:
     def note_normalised(self, fact: Wrote) -> None:
         """A statement that rescales by constants what it has rescaled in an earlier round, fetched again meanwhile."""
         storage, site = fact.tensor.storage, fact.site
-        is_state = fact.tensor.is_parameter or fact.tensor.snapshot == "state_dict"
+        is_state = memory_of(fact.tensor).is_parameter or fact.tensor.snapshot == "state_dict"
         if storage in self.mixed or is_state or fact.tensor.node is not None:
             self.normalised.pop(storage, None)
             return
@@ -122,6 +122,13 @@ class ChangedData:
             alias=held,
             written=self.path.text_of_target(write.site),
         )
+
+
+def memory_of(tensor: Tensor) -> Tensor:
+    """The tensor whose `.data` this is."""
+    while tensor.snapshot in ("data", "detach") and tensor.source is not None:
+        tensor = tensor.source
+    return tensor
 
 
 def array_behind(tensor: Tensor) -> Array | None:

@@ -12,7 +12,7 @@ import ast
 from typing import Any
 
 from gradsight.detect.claims import Claims
-from gradsight.detect.cut_terms import blamed_of, order_of
+from gradsight.detect.cut_terms import blamed_of, order_of, outermost_of
 from gradsight.detect.gradient_flow import LINEAR, GradientFlow, nodes_behind
 from gradsight.detect.moving_targets import is_log_probability
 from gradsight.detect.path import Path
@@ -105,8 +105,9 @@ class DeadTerms:
     def cut_of(self, term: Term) -> Cut | None:
         """The cut that makes a term dead, the last one that was made."""
         edge, flag = term.tensor.edge(), term.tensor.needs_grad()
-        if isinstance(flag, Maybe) and flag.weak:
-            # What is not known here may bring a graph of its own.
+        rest_flag = term.partner.needs_grad()
+        if any(isinstance(one, Maybe) and one.weak for one in (flag, rest_flag)):
+            # What is not known here may bring a graph of its own, or have none beside which a term could be missed.
             return None
         if flag is True and edge is not None:
             if self.moves_more or leaves_of([edge]) & self.moved:
@@ -114,7 +115,9 @@ class DeadTerms:
         rest = self.run.leaves & self.moved
         within = linear_chain(term.partner.edge())
         found: list[Cut] = []
-        candidates = blamed_of([cut for cut in term.tensor.cuts if cut.kind in KINDS])
+        # What a later cut was made of had its graph until then: a parameter keeps the cuts of the values it began with.
+        outermost = outermost_of(term.tensor.cuts)
+        candidates = blamed_of([cut for cut in outermost if cut.kind in KINDS])
         for cut in sorted(candidates, key=order_of, reverse=True):
             lost = self.flow.leaves_behind(cut) & self.moved
             source = cut.source.node

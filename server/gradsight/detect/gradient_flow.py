@@ -72,6 +72,8 @@ class GradientFlow:
         self.loaded: set[Tensor] = set()
         """Parameters whose values were loaded."""
         self.last_steps: dict[Optimizer, int] = {}
+        self.without: set[tuple[Any, ...]] = set()
+        """Where tensors were made that require no grad, and whose gradient was used all the same."""
 
     # -- starving parameters -----------------------------------------------------------------------------------------
 
@@ -362,9 +364,17 @@ class GradientFlow:
         ):
             # What a function was given may stand between its loss and a parameter.
             return
-        elif absent.cause in ("never", "cleared", "needs-none"):
+        elif absent.cause in ("never", "cleared", "needs-none", "without"):
             if absent.site.key == site.key:
                 steps = steps[1:]
+            if absent.cause == "without":
+                # The program ends at the first of them.
+                if absent.owner.site.key in self.without:
+                    return
+                self.without.add(absent.owner.site.key)
+                steps.insert(
+                    0, Step("made", absent.owner.site, "made here: a new tensor that does not require grad")
+                )
             self.claims.add("grad-is-none", absent.site, steps, target=absent.owner.label, cause=absent.cause)
 
     def on_container_made(self, fact: ContainerMade) -> None:

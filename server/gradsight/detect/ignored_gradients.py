@@ -69,6 +69,12 @@ class IgnoredGradients:
     def finish(self) -> None:
         if not self.path.backwards:
             return
+        texts = {
+            id(one.cls.node): one.cls.node
+            for one in self.path.modules_made
+            if isinstance(one, Instance) and one.cls.node is not None
+        }
+        is_by_hand = any(is_called_by_hand(text) for text in texts.values())
         for module in self.path.modules_made:
             method = own_backward(module)
             if method is None or not is_gradient_function(method.node) or method.node in self.path.executed:
@@ -76,7 +82,8 @@ class IgnoredGradients:
             forward, _ = module.cls.find("forward")
             if not isinstance(forward, Function) or forward.node not in self.path.executed:
                 continue
-            if any(is_called_by_hand(statement) for statement in method.unit.tree):
+            if is_by_hand or any(is_called_by_hand(statement) for statement in method.unit.tree):
+                # The inverse of a flow, or layers that are differentiated by hand: a module around it calls it.
                 continue
             self.claims.add(
                 "backward-of-module",

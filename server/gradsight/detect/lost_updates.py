@@ -3,7 +3,8 @@ its average with itself.
 
 *Moved*: a tensor that was computed from a leaf and from the leaf's own gradient, or from two parameters under the name of
 one of them.  It is lost if the name of a `for` is bound to it and nothing in the loop reads that name again: the next
-round binds the name anew.
+round binds the name anew.  So is whatever else is computed from a parameter, or from a gradient, under its own name:
+`p = p.data.clamp(-c, c)`, `g = p.grad; g = g / 2`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from gradsight.detect.changed_data import loops_around
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_ledger import gradient_owner
 from gradsight.detect.path import Path
+from gradsight.interp.syntax import names_read
 from gradsight.interp.syntax_parts import syntax_parts
-from gradsight.model.loop_names import binds, loses_at_round_end
+from gradsight.model.loop_names import binds, is_read_nowhere_else, loses_at_round_end
 from gradsight.model.rule import quoted
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, Assigning, Combined, Used
@@ -42,6 +44,8 @@ class LostUpdates:
         """The call that was last given a leaf and its own gradient."""
         self.renaming: ast.Assign | None = None
         """The assignment that is executed, if it makes a value of two parameters and its target names one of them."""
+        self.edited: tuple[ast.Assign, Tensor] | None = None
+        """The assignment that is executed, if its target names a parameter or a gradient that it computes with, and that."""
 
     def on_combined(self, fact: Combined) -> None:
         if not isinstance(fact.result, Tensor):
@@ -91,9 +95,13 @@ class LostUpdates:
     def on_assigning(self, fact: Assigning) -> None:
         statement = fact.statement
         target = statement.targets[0]
-        self.renaming = None
+        self.renaming = self.edited = None
         if not self.path.frame.loops or not isinstance(target, ast.Name) or len(statement.targets) != 1:
             return
+        before = self.path.frame.namespace.get(target.id)
+        if isinstance(before, Tensor) and (before.is_parameter or before.snapshot == "grad"):
+            if target.id in names_read(statement.value) and not reads_gradient(statement.value):
+                self.edited = (statement, before)
         if isinstance(statement.value, ast.BinOp):
             names = {part.id for part in syntax_parts(statement.value) if isinstance(part, ast.Name)}
             values = {name: self.path.frame.namespace.get(name) for name in names}
@@ -112,6 +120,10 @@ class LostUpdates:
         target = statement.targets[0]
         is_renaming, self.renaming = self.renaming is statement, None
         is_step, self.step = self.step is statement.value, None
+        edited, self.edited = self.edited, None
+        if edited is not None and edited[0] is statement and isinstance(target, ast.Name):
+            self.edited_by(statement, target.id, edited[1])
+            return
         if not (self.moved or is_renaming or is_step) or not isinstance(target, ast.Name):
             return
         frame = self.path.frame
@@ -124,6 +136,28 @@ class LostUpdates:
         loop = next((one for one in reversed(loops_around(statement, frame)) if binds(one, target.id)), None)
         if is_moved and loop is not None and loses_at_round_end(loop, target.id, statement):
             self.claims.add("update-lost", self.path.site(statement), [], target=quoted(target.id))
+
+    def edited_by(self, statement: ast.Assign, name: str, before: Tensor) -> None:
+        """A parameter of a loop, or a gradient that was read in it, has a new value under its name, and only there."""
+        frame = self.path.frame
+        held = frame.namespace.get(name)
+        if not isinstance(held, Tensor) or held.storage is before.storage:
+            return
+        if held.storage.content == before.storage.content or held.is_parameter:
+            return
+        is_gradient = before.snapshot == "grad"
+        loops = loops_around(statement, frame)
+        loop = next((one for one in reversed(loops) if is_gradient or binds(one, name)), None)
+        scope = frame.function.node.body if frame.function is not None else frame.unit.tree
+        if not isinstance(loop, ast.stmt) or not isinstance(scope, list):
+            return
+        if is_read_nowhere_else(scope, loop, name, statement):
+            site = self.path.site(statement)
+            self.claims.add("update-lost", site, [], target=quoted(name), gradient=is_gradient)
+
+
+def reads_gradient(value: ast.expr) -> bool:
+    return any(isinstance(part, ast.Attribute) and part.attr == "grad" for part in syntax_parts(value))
 
 
 def handled(tensor: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from gradsight.detect.gradient_flow import COMPARING, nodes_behind
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import statement_around
 from gradsight.model.events import Step
+from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Node, Tensor, leaves_of
@@ -27,7 +28,7 @@ from gradsight.model.values import Unknown
 class MovingTarget:
     """A target that a backward went into; `stepped` is a step that then moves what computes it."""
 
-    __slots__ = ("backward", "is_evaluated", "leaves", "site", "stepped", "target")
+    __slots__ = ("backward", "is_evaluated", "leaves", "optimizer", "site", "stepped", "target")
 
     def __init__(
         self, site: Site, target: Tensor, backward: Site, leaves: set[Tensor], is_evaluated: bool
@@ -38,6 +39,7 @@ class MovingTarget:
         self.backward = backward
         self.leaves = leaves
         self.stepped: Site | None = None
+        self.optimizer: Optimizer | None = None
 
 
 class MovingTargets:
@@ -164,7 +166,7 @@ class MovingTargets:
         moved = set(self.path.parameters_of(fact.optimizer)) if self.found else set()
         for found in self.found.values():
             if found.stepped is None and moved & found.leaves:
-                found.stepped = fact.site
+                found.stepped, found.optimizer = fact.site, fact.optimizer
 
     def finish(self) -> None:
         for found in self.found.values():
@@ -178,6 +180,7 @@ class MovingTargets:
             )
             steps = [
                 Step("made", found.target.site, made),
+                *self.steps_of_network(found),
                 Step("needed", found.backward, "this `backward()` also flows into it"),
                 *self.path.call_steps(found.site),
             ]
@@ -188,6 +191,22 @@ class MovingTargets:
                 target=found.target.label,
                 is_trained=found.stepped is not None,
             )
+
+    def steps_of_network(self, found: MovingTarget) -> list[Step]:
+        """Where the network was applied, if that is another line than that of the target, and who trains a teacher."""
+        applied = [
+            self.path.outermost(node.site, found.site)
+            for node in nodes_behind(found.target.node)
+            if any(isinstance(edge, Tensor) and edge in found.leaves for edge in node.inputs)
+        ]
+        steps = []
+        places = [site for site in applied if site.frame is found.target.site.frame]
+        last = max(places, key=lambda site: site.line, default=None)
+        if last is not None and last.line not in (found.target.site.line, found.site.line):
+            steps.append(Step("made", last, "the network is applied here, with a graph"))
+        if found.is_evaluated and found.optimizer is not None and found.optimizer.site is not None:
+            steps.append(Step("made", found.optimizer.site, "this optimizer holds its parameters"))
+        return steps
 
 
 SUMS = {"__add__", "__radd__", "__sub__", "__rsub__"}

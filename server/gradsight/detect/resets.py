@@ -117,11 +117,25 @@ def often_reached(body: list[ast.stmt], site: Site) -> Iterator[Any]:
     for statement in body:
         if isinstance(statement, ast.If):
             yield statement.test
-            if not is_rare(statement.test, site):
+            if not is_rare(statement.test, site) and not holds_once(statement):
                 yield from often_reached(statement.body, site)
             yield from often_reached(statement.orelse, site)
         else:
             yield from syntax_parts(statement)
+
+
+def holds_once(statement: ast.If) -> bool:
+    """`if average is None: average = loss`: what the condition asks for is no longer so once it has held."""
+    test = statement.test
+    if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is):
+        return False
+    is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
+    return is_none and any(
+        is_same(target, test.left) and not isinstance(inner.value, ast.Constant)
+        for inner in nodes_of(statement.body)
+        if isinstance(inner, ast.Assign)
+        for target in inner.targets
+    )
 
 
 def is_rare(test: ast.expr, site: Site) -> bool:

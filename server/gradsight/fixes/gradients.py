@@ -133,6 +133,9 @@ def gradient_none(case: FixCase) -> Iterator[Draft]:
     if case.word("cause") == "cleared":
         yield from _cleared_later(case)
         return
+    if case.word("cause") == "without":
+        # No backward will ever fill it: to pass over it would hide that.
+        return
     generator = _generator_of(tree, node)
     if generator is not None:
         end = tree.end(generator.ifs[-1] if generator.ifs else generator.iter)

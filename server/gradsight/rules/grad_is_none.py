@@ -88,7 +88,7 @@ def judge(event: Event) -> Finding | None:
 
 
 def _why(event: Event) -> str:
-    if event.names.get("cause") == "needs-none":
+    if event.names.get("cause") in ("needs-none", "without"):
         return f"{named(event, 'target', 'the tensor')} does not require grad"
     if event.names.get("cause") == "cleared":
         return "it was cleared, so read it before that"

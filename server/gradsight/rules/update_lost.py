@@ -123,6 +123,9 @@ def judge(event: Event) -> Finding | None:
     if event.names.get("itself"):
         message = f"this copies {target} onto itself, so nothing changes: copy from the other model"
         return make_finding(event, RULE.code, RULE.name, message, "warning")
+    if event.names.get("gradient"):
+        message = f"this only rebinds {target}, so the gradient stays as it was: write to it in place"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = f"this only rebinds {target}, so the parameter never changes: write to it in place"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 

@@ -15,6 +15,7 @@ from gradsight.interp.option_defaults import note_option, usual_name
 from gradsight.interp.path_constraints import RESIZES
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.python.picked_members import MOST_MEMBERS, in_order
+from gradsight.interp.tensors.tensor_api import REDUCTIONS_OF_NUMPY
 from gradsight.interp.used_names import EVERYTHING, use
 from gradsight.model.library_objects import (
     BackgroundThread,
@@ -410,6 +411,8 @@ class Library(Copying):
         if name in ("asarray", "ascontiguousarray") and args and isinstance(args[0], Array):
             return args[0]
         if name in ("float32", "float64", "int64", "int32", "float", "int"):
+            return Number(cuts)
+        if cuts and name in REDUCTIONS_OF_NUMPY and len(args) == 1 and not kwargs:
             return Number(cuts)
         return Array(None, cuts)
 

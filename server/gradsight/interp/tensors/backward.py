@@ -289,7 +289,8 @@ class BackwardEngine(BackwardFaults):
             write = Write(site, "backward", current, "accumulate", current.counter)
             write.tick = self.path.tick
             current.storage.writes.append(write)
-        elif current is None or isinstance(current, Tensor):
+        elif current is None or isinstance(current, (Tensor, Unknown)):
+            # Whatever was assigned before: after a backward it is a tensor.
             grad = Tensor(site, shape=leaf.shape, dtype=leaf.dtype)
             grad.grad_of = leaf
             grad.label = f"{leaf.label}.grad" if leaf.label else ""
@@ -474,7 +475,7 @@ class BackwardEngine(BackwardFaults):
     def absent_grad_used(self, absent: AbsentGrad, node: Syntax) -> None:
         """None was read from `.grad` and is used as a tensor: Python refuses."""
         self.path.tell(AbsentGradUsed(absent, node))
-        known = absent.cause in ("cleared", "needs-none")
+        known = absent.cause in ("cleared", "needs-none", "without")
         if self.path.frame.expecting and (
             known or (absent.cause == "never" and not self.backward_passed_by())
         ):

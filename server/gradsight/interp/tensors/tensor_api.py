@@ -34,6 +34,8 @@ PURE_EXCEPTIONS = {
     "backward", "requires_grad_", "retain_grad", "register_hook", "share_memory_", "pin_memory", "register_post_accumulate_grad_hook",
 }  # fmt: skip
 
+REDUCTIONS_OF_NUMPY = {"mean", "sum", "max", "min", "std", "var", "prod", "average", "median", "norm", "amax", "amin"}  # fmt: skip
+"""What makes one number of an array if it is given nothing else."""
 ASKS_THE_TENSOR = {"shape", "ndim", "size", "mean", "sum", "std", "var", "max", "min", "prod", "any", "all", "amax", "amin"}  # fmt: skip
 """Functions of NumPy that call the method of that name and make no array."""
 
@@ -359,7 +361,7 @@ class TensorApi(Indexing):
         if name in ("sort", "fill", "put", "itemset", "partition"):
             self.write_array(array, node, name, args)
             return None
-        if name in ("item", "mean", "sum", "max", "min", "std", "var") and not args and not kwargs:
+        if (name == "item" or name in REDUCTIONS_OF_NUMPY) and not args and not kwargs:
             return Number(array.cuts)
         if name == "tolist":
             return Seq("list", [Number(array.cuts)], False)

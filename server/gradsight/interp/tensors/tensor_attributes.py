@@ -134,7 +134,7 @@ class TensorAttributes(BackwardEngine):
             return AbsentGrad(tensor, site, "non-leaf")
         cause = "cleared" if tensor in self.path.gradient_ticks else "never"
         if flag is False:
-            cause = "needs-none" if tensor.leaf_made and not tensor.cuts else "other"
+            cause = "needs-none" if tensor.leaf_made and not tensor.cuts else "without"
         elif tensor.retains_grad:
             cause = "other"
         return AbsentGrad(tensor, site, cause)
