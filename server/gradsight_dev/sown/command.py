@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gradsight_dev.injected.scoring import ALARM, FOUND
@@ -37,17 +37,15 @@ def table(reaped: Sequence[Reaped]) -> Iterator[str]:
     for verdict, result in (("bug", FOUND), ("safe", ALARM)):
         chosen = [one for one in reaped if one.edit.verdict == verdict]
         yield f"{verdict:18} " + " ".join(f"{half:>16}" for half in HALVES)
-        yield _row("all", chosen, result, lambda one: True)
+        yield _row("all", chosen, result)
         for name in sorted({one.edit.name.split(" ")[0] for one in chosen}):
-            yield _row(
-                "  " + name, chosen, result, lambda one, name=name: one.edit.name.split(" ")[0] == name
-            )  # type: ignore[misc]
+            yield _row("  " + name, [one for one in chosen if one.edit.name.split(" ")[0] == name], result)
 
 
-def _row(title: str, reaped: Sequence[Reaped], result: str, wanted: Callable[[Reaped], bool]) -> str:
+def _row(title: str, reaped: Sequence[Reaped], result: str) -> str:
     cells = []
     for half in HALVES:
-        chosen = [one for one in reaped if one.half == half and wanted(one)]
+        chosen = [one for one in reaped if one.half == half]
         counted = sum(one.result == result for one in chosen)
         share = f"{100 * counted / len(chosen):3.0f} %" if chosen else ""
         cells.append(f"{counted:4}/{len(chosen):4} {share:>6}")

@@ -104,7 +104,7 @@ class _Field:
 
     def computed(self, one: Round, name: str) -> ast.Assign | None:
         """The one statement of the block that binds a name, above the backward, if nothing around rebinds it there."""
-        bound = [part for part in one.before(one.backward) for part in ast.walk(part) if _binds(part, name)]
+        bound = [part for top in one.before(one.backward) for part in ast.walk(top) if _binds(part, name)]
         if len(bound) != 1 or not isinstance(bound[0], ast.Assign) or bound[0] not in one.block:
             return None
         targets = bound[0].targets
@@ -182,8 +182,8 @@ def zero_grad_removed(field: _Field, one: Round) -> Iterator[Edit]:
     if one.zero in one.before(one.backward) and one.block[0] is not one.zero and one.single:
         first = one.block[0]
         if not isinstance(first, ast.Expr) or method_of(first)[1]:
-            above = first.decorator_list[0].lineno if getattr(first, "decorator_list", None) else first.lineno
-            if above == first.lineno and not _steps_in(one.before(one.zero)):
+            is_decorated = bool(getattr(first, "decorator_list", ()))
+            if not is_decorated and not _steps_in(one.before(one.zero)):
                 yield field.safe(
                     "zero-at-top",
                     "zero-grad-moved",
