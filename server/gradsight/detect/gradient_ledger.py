@@ -74,6 +74,8 @@ class GradientLedger:
         self.watchers: list[GradientWatcher] = []
         self.records: dict[Tensor, GradientRecord] = {}
         self.all_clears: dict[Tensor, list[int]] = {}
+        self.scalings: set[tuple[Tensor, int]] = set()
+        """Those of them that only multiplied a gradient, or a part of it, by something."""
         self.updates: list[tuple[Tensor, Site, int]] = []
         self.used: set[Tensor] = set()
         """Parameters and other leaves to be learned that some operator was given."""
@@ -149,6 +151,8 @@ class GradientLedger:
         if op in ("zero_", "fill_", "mul_", "copy_", "index_put_"):
             self.all_clears.setdefault(leaf, []).append(self.path.tick)
             self.path.cleared_ticks[leaf] = self.path.tick
+            if op == "mul_" and not self.writes_zero(site):
+                self.scalings.add((leaf, self.path.tick))
         effect = self.effect_of(op, fact.tensor, site, fact.others, fact.region)
         if effect:
             record.state, record.site = effect, site
@@ -216,6 +220,11 @@ class GradientLedger:
         ticks = self.all_clears.get(parameter, [])
         place = bisect_left(ticks, start)
         return place < len(ticks) and ticks[place] <= end
+
+    def was_only_scaled(self, parameter: Tensor, start: int, end: int) -> bool:
+        """Whether what was done to a gradient in that time, short of being cleared, was to multiply it."""
+        ticks = [tick for tick in self.all_clears.get(parameter, []) if start <= tick <= end]
+        return bool(ticks) and all((parameter, tick) in self.scalings for tick in ticks)
 
     # -- updates by hand ---------------------------------------------------------------------------------------------
 

@@ -10,12 +10,14 @@ or handed to a function that was executed and whose text steps nothing.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import Any
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.passed_arms import BUILTINS
 from gradsight.detect.path import Path
 from gradsight.detect.untrained_parameters import leaf_behind
-from gradsight.interp.paths.roles import key_of, last_part
+from gradsight.interp.paths.roles import deeds_of, key_of, last_part, only_watches
 from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
@@ -23,6 +25,7 @@ from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Cleared, DataAssigned, GradRead, Wrote
+from gradsight.model.values import Function, Scope
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 KIND = "optimizer-never-stepped"
@@ -35,6 +38,9 @@ UNSCALING = frozenset({"unscale_"})
 OFTEN = 3
 """So many rounds show what a loop does with an optimizer."""
 BY_NAME = frozenset({"getattr", "attrgetter"})
+SHOWING = frozenset({"print", "str", "repr", "type", "isinstance"})
+OF_TEXTS = frozenset(dir(str))
+"""What is called on words, and on no optimizer."""
 
 
 class IdleOptimizers:
@@ -216,8 +222,17 @@ class IdleOptimizers:
         return any(is_other_use(statement, name, harmless, told) for statement in site.unit.tree)
 
     def stepless_calls(self) -> frozenset[str]:
-        """The names of functions that were executed and whose text steps nothing, in no arm of it."""
+        """The names of functions that were executed and whose text steps nothing, in no arm of it.
+
+        So are those that the code which clears can call, was not seen to, and that hand on nothing that they are given.
+        """
         named = [node for node in self.path.executed if isinstance(node, FUNCTIONS)]
+        seen = {
+            scope for action in self.path.log if action.verb == "zero" for scope in scopes_of(action.site)
+        }
+        for scope in seen:
+            found = [value.node for value in scope.names.values() if isinstance(value, Function)]
+            named += [node for node in found if isinstance(node, FUNCTIONS) and hands_nothing_on(node)]
         stepping = {node.name for node in named if steps_something(node)}
         return frozenset(node.name for node in named) - stepping | UNSCALING
 
@@ -251,9 +266,38 @@ def called_on_the_way(site: Site) -> frozenset[str]:
     return frozenset(found)
 
 
+def scopes_of(site: Site) -> Iterator[Scope]:
+    """Where the names come from that the functions which led to a place can use, but for their own."""
+    frame: Frame | None = site.frame
+    while frame is not None:
+        scope: Scope | None = frame.scope
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+        frame = frame.call_site.frame if frame.call_site is not None else None
+
+
+def hands_nothing_on(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function gives none of its arguments to another: `for group in optimizer.param_groups: group["lr"] = rate`."""
+    given = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    deeds = deeds_of(function)
+    optimizers = [one for one in given if "param_groups" in deeds.attributes.get(one.arg, ())]
+    return not (function.args.vararg or function.args.kwarg) and not any(
+        deeds.arguments.get(one.arg, set()) - BUILTINS for one in optimizers or given
+    )
+
+
 def steps_something(function: ast.AST) -> bool:
+    """Whether its text has the method `step` of anything; `epoch // options.step` is a number."""
+    computed = {
+        side
+        for part in parts_of(function, ast.BinOp)
+        if isinstance(part, ast.BinOp)
+        for side in (part.left, part.right)
+    }
     return any(
-        isinstance(part, ast.Attribute) and part.attr == "step" for part in parts_of(function, ast.Attribute)
+        isinstance(part, ast.Attribute) and part.attr == "step" and part not in computed
+        for part in parts_of(function, ast.Attribute)
     )
 
 
@@ -307,17 +351,19 @@ def is_other_use(
             is_called = isinstance(node, ast.Call) and node.func is child
             if child.attr in HARMLESS or is_of_module(child.attr):
                 continue
+            if is_called and child.attr in OF_TEXTS:
+                # `args.optimizer.lower()` is the word for one.
+                continue
             if not is_called and child.attr not in STEPPING:
                 # `config.optimizer.name`: what is read and not called steps nothing.
                 continue
-        if (
-            isinstance(child, ast.Call)
-            and (is_scheduler(child) or last_part(key_of(child.func)) in harmless)
-            and any(is_called_so(given, name) for given in arguments_of(child))
-        ):
-            others = [given for given in arguments_of(child) if not is_called_so(given, name)]
+        given = idle_arguments(child, harmless)
+        if any(is_called_so(one, name) for one in given):
+            others = [one for one in given if not is_called_so(one, name)]
             if any(is_other_use(other, name, harmless, told) for other in others):
                 return True
+            continue
+        if isinstance(child, ast.Compare) and any(is_word(one) for one in child.comparators):
             continue
         if is_called_so(child, name) and isinstance(getattr(child, "ctx", None), ast.Load):
             return True
@@ -327,6 +373,28 @@ def is_other_use(
         if is_other_use(child, name, harmless, told):
             return True
     return False
+
+
+def idle_arguments(node: ast.AST, harmless: frozenset[str]) -> list[ast.expr]:
+    """What a call that steps nothing is given, or a text is put together from."""
+    if isinstance(node, ast.JoinedStr):
+        return [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and is_word(node.left):
+        return list(node.right.elts) if isinstance(node.right, ast.Tuple) else [node.right]
+    if not isinstance(node, ast.Call):
+        return []
+    target, key = node.func, key_of(node.func)
+    formats = isinstance(target, ast.Attribute) and target.attr == "format" and is_word(target.value)
+    if formats or is_scheduler(node) or last_part(key) in harmless | SHOWING or only_watches(key):
+        return arguments_of(node)
+    return []
+
+
+def is_word(node: ast.expr) -> bool:
+    """`"adam"`, and what nothing but words are looked for in: `("adam", "sgd")`."""
+    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
+        return bool(node.elts) and all(is_word(one) for one in node.elts)
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def arguments_of(call: ast.Call) -> list[ast.expr]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradsight.detect.passed_arms import is_asked_for, may_be_lifted
+from gradsight.detect.passed_arms import SAYS, VERBS, is_asked_for, is_without, lifting_arms
 from gradsight.interp.path_state import Arm
 from gradsight.model.events import Event
 
@@ -54,6 +54,10 @@ class PathsTogether:
         self.doubts: dict[ClaimKey, frozenset[Arm]] = {}
         self.proposed: set[ClaimKey] = set()
         """What is missing on paths that differ in many turns: it is not concluded from them."""
+        self.waiting: list[tuple[Any, Event, frozenset[Arm]]] = []
+        """Such events, and the arms that may do what is missing, for all that their text says."""
+        self.idle: dict[str, set[Arm]] = {verb: set() for verb in VERBS.values()}
+        """By what may be missing, the arms that were taken on paths on which nothing did it."""
 
     def add(self, listener: Any, arms: set[Arm], is_single: bool = True) -> None:
         """One more path was executed."""
@@ -63,18 +67,25 @@ class PathsTogether:
             claims.add(claim)
             if not is_single and event.kind == CALLED_SAFE and not event.place.guards:
                 continue
+            key = (event.kind, event.place.key, event.names.get("cut"))
             is_absence = claim is not None or event.kind in LEFT_UNDONE
-            if not is_single and is_absence and may_be_lifted(event.kind, listener.claims.path.decisions):
-                self.proposed.add(claim or (event.kind, event.place.key))
-                continue
+            if not is_single and is_absence:
+                lifting = lifting_arms(event.kind, listener.claims.path.decisions)
+                if lifting or event.kind not in SAYS:
+                    self.proposed.add(claim or (event.kind, event.place.key))
+                    if event.kind in VERBS:
+                        self.waiting.append((key, event, lifting))
+                    continue
             if event.kind in LEFT_UNDONE and is_asked_for(event.kind, listener.claims.path.decisions):
                 continue
-            key = (event.kind, event.place.key, event.names.get("cut"))
             if key not in self.seen:
                 self.seen.add(key)
                 self.events.append(event)
         self.granted |= listener.claims.granted - claims
         self.arms |= arms
+        for verb, idle in self.idle.items():
+            if is_without(verb, listener.claims.path):
+                idle |= arms
         for claim, pending in listener.claims.doubts.items():
             self.doubts.setdefault(claim, pending)
 
@@ -88,6 +99,10 @@ class PathsTogether:
 
     def conclusions(self) -> list[Event]:
         """The events that stand after all paths."""
+        for key, event, lifting in self.waiting:
+            if key not in self.seen and lifting <= self.idle[VERBS[event.kind]]:
+                self.seen.add(key)
+                self.events.append(event)
         return [event for event in self.events if self._stands(claim_of(event))]
 
     def _stands(self, claim: ClaimKey | None) -> bool:

@@ -18,6 +18,9 @@ def is_cleared(
     cleared = {one for one in parameters if ledger.was_cleared(one, start, end)}
     if not cleared:
         return False
+    if all(ledger.was_only_scaled(one, start, end) for one in cleared):
+        # Who lets all of them decay does so in place of clearing; a mask or a factor on some of them lets the others add up.
+        return not any(isinstance(one.grad, Tensor) for one in parameters - cleared)
     zeros = [action for action in path.log if action.verb == "zero" and start <= action.tick <= end]
     if not path.knows_all_parameters(optimizer) or any(action.subject is optimizer for action in zeros):
         return True

@@ -14,6 +14,7 @@ import ast
 import builtins
 from collections.abc import Iterable
 
+from gradsight.detect.path import Path
 from gradsight.interp.path_state import Arm, Decision
 from gradsight.interp.paths.roles import (
     OPTIMIZER,
@@ -51,18 +52,40 @@ SAYS = {
     "step-without-backward": frozenset({"backward", "grad", CALLED}),
 }
 """The words of arms that may do what is missing; of other kinds nothing is concluded from such a path."""
+VERBS = {
+    "gradients-never-cleared": "zero",
+    "gradients-left-by-step": "zero",
+    "gradients-stepped-again": "zero",
+    "optimizer-never-stepped": "step",
+    "step-without-backward": "backward",
+}
+"""What the log of a path calls that which is missing."""
 
 
-def may_be_lifted(kind: str, decisions: Iterable[Decision]) -> bool:
-    """Whether an arm that the path went past may do what the conclusion says is not done."""
-    if kind not in SAYS:
-        return True
+def lifting_arms(kind: str, decisions: Iterable[Decision]) -> frozenset[Arm]:
+    """The arms that the path went past and that may do, by their text, what the conclusion says is not done."""
     turns = [turn for decision in decisions for turn in decision.turns]
     taken = set(turns)
-    return any(
-        may_lift(kind, (node, not outcome))
+    return frozenset(
+        (node, not outcome)
         for node, outcome in dict.fromkeys(turns)
-        if (node, not outcome) not in taken
+        if (node, not outcome) not in taken and may_lift(kind, (node, not outcome))
+    )
+
+
+def is_without(verb: str, path: Path) -> bool:
+    """Whether nothing on a path, known or not, can have cleared, stepped or differentiated: no arm of it did, whatever its text says.
+
+    if i % 100 == 0: meter.reset()      a path that was in here and cleared nothing tells that this clears nothing
+    """
+    if path.ended_early or path.gradients_hooked or any(action.verb == verb for action in path.log):
+        return False
+    if verb == "zero" and path.cleared_ticks:
+        return False
+    if verb == "backward":
+        return not (path.backwards or path.graph_escaped or path.gradients_unknown)
+    return bool(path.optimizers) and not any(
+        one.escaped or path.may_clear_between(path.ever_held_by(one), 0, path.tick) for one in path.optimizers
     )
 
 

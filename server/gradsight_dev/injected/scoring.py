@@ -17,6 +17,7 @@ from gradsight_dev.injected.edits import Misplaced, Row, edited, rows_of
 from gradsight_dev.injected.kinds import CODES
 
 if TYPE_CHECKING:
+    from gradsight.analysis import Analyser
     from gradsight.model.finding import Finding
     from gradsight.model.source import Source
 
@@ -52,14 +53,14 @@ def score(target: Target, root: Path) -> Iterator[Outcome]:
     if hashlib.sha256(data).hexdigest() != target.sha256:
         raise Misplaced(f"{target.path} is another version")
     text = data.decode()
-    before = {_known(alarm) for alarm in alarms(target, root, rows_of(text))}
+    before = {known(alarm) for alarm in alarms(target, root, rows_of(text))}
     for edit in target.edits:
         rows = edited(text, edit.changes)
-        new = tuple(alarm for alarm in alarms(target, root, rows) if _known(alarm) not in before)
-        yield Outcome(target, edit, _result(target, edit, rows, new), new)
+        new = tuple(alarm for alarm in alarms(target, root, rows) if known(alarm) not in before)
+        yield Outcome(target, edit, result_of(target, edit, rows, new), new)
 
 
-def alarms(target: Target, root: Path, rows: list[Row]) -> Iterator[Alarm]:
+def alarms(target: Target, root: Path, rows: list[Row], analyser: Analyser | None = None) -> Iterator[Alarm]:
     """The alarms of the file with these rows, and of the files that it is analysed through."""
     from gradsight.analysis import analyze
     from gradsight.model.source import Source
@@ -68,11 +69,13 @@ def alarms(target: Target, root: Path, rows: list[Row]) -> Iterator[Alarm]:
     file = str(root / target.path)
     read = _overlaid(file, "\n".join(row.text for row in rows))
     finder = WorkspaceFinder(str(root), read)
+    if analyser is not None:
+        analyser.forget(file)
     said: set[tuple[str, str, int, str]] = set()
     for path in (file, *(str(root / one) for one in target.through)):
         source = read(path)
         assert isinstance(source, Source), path
-        for finding in analyze(source, None, finder).findings:
+        for finding in analyze(source, None, finder, analyser).findings:
             if finding.severity not in ("error", "warning"):
                 continue
             key = (finding.code, finding.path, finding.span.line, finding.message)
@@ -81,7 +84,8 @@ def alarms(target: Target, root: Path, rows: list[Row]) -> Iterator[Alarm]:
                 yield _alarm(finding, rows if finding.path == file else None)
 
 
-def _result(target: Target, edit: Edit, rows: list[Row], new: tuple[Alarm, ...]) -> str:
+def result_of(target: Target, edit: Edit, rows: list[Row], new: tuple[Alarm, ...]) -> str:
+    """What became of an edit, by the alarms that are new with it."""
     if edit.verdict == "safe":
         return ALARM if new else SILENT
     right = {
@@ -106,7 +110,7 @@ def _alarm(finding: Finding, rows: list[Row] | None) -> Alarm:
     return Alarm(finding.code, finding.path, tuple(range(first, last + 1)), original, finding.message)
 
 
-def _known(alarm: Alarm) -> tuple[str, str, int | None]:
+def known(alarm: Alarm) -> tuple[str, str, int | None]:
     """What makes an alarm of the edited file the same as one of the original."""
     return alarm.code, alarm.path, alarm.original
 

@@ -29,11 +29,13 @@ from gradsight.interp.paths.unknown_graphs import (
 from gradsight.interp.python.open_keywords import OpenKeywords, all_given
 from gradsight.interp.syntax import remembered_of, set_on_self, statement_around
 from gradsight.interp.tensors.checkpoints import Checkpoints
+from gradsight.interp.tensors.training import group_of
 from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Frame
 from gradsight.model.tensors import Tensor
+from gradsight.model.trace import BackwardRun
 from gradsight.model.values import (
     MISSING,
     ClassValue,
@@ -79,6 +81,34 @@ class EvidenceModules(Checkpoints):
                 known = self.entry.optimizer_given(args[0], node)
             args = [known if known is not None else args[0], *args[1:]]
         return super().scaler_method(scaler, name, args, kwargs, node)
+
+    def backward_done(self, run: BackwardRun, given: dict[str, Value]) -> None:
+        self.hold_what_is_trained(run)
+        super().backward_done(run, given)
+
+    def hold_what_is_trained(self, run: BackwardRun) -> None:
+        """The one optimizer that is made of parameters which nobody knows is for what the loss in its loop trains."""
+        bare = [
+            one for one in self.path.optimizers if not one.parameters() and not one.knows_all_parameters()
+        ]
+        if len(bare) != 1 or bare[0].escaped or bare[0].is_guessed():
+            return
+        innermost = {id(loop) for loop, _ in run.site.loops[-1:]}
+        if not any(
+            action.subject is bare[0] and innermost & {id(loop) for loop, _ in action.loops[-1:]}
+            for action in self.path.log
+        ):
+            # Not in the loop that clears or steps it: the backward of a helper, for something else.
+            return
+        held = {tensor for one in self.path.optimizers for tensor in one.ever_held()}
+        trained = [
+            one for one in run.leaves if one.is_parameter and one.requires_grad is True and one not in held
+        ]
+        if trained and isinstance(bare[0].param_groups, Seq):
+            trained.sort(key=lambda leaf: leaf.serial)
+            bare[0].param_groups.items.append(group_of([*trained], {}))
+            bare[0].doubtful |= frozenset(trained)
+            self.path.premises.setdefault("the optimizer holds what the loss trains")
 
     def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Value:
         if "stand in" not in owner.options or name in owner.attributes:
