@@ -78,18 +78,17 @@ class Decision:
     def __init__(self, key: Value, choice: bool, node: ast.AST, outcome: bool, unit: Unit) -> None:
         self.key = key
         self.unit = unit
-        self.is_tried = False
-        """Whether the program goes on if an exception is raised here."""
+        self.is_tried = False  # Whether the program goes on if an exception is raised here.
         self.turns = [(node, outcome)]
         """All branches that were taken because of it."""
         self.choice = choice
         self.node = node
-        self.outcome = outcome
-        """What the condition was taken to be; its value may be the negation of what was decided."""
+        self.outcome = (
+            outcome  # What the condition was taken to be; its value may be the negation of `choice`.
+        )
         self.later = False
         """The same condition was decided before on this path: a later round of a loop."""
-        self.picks = False
-        """It was decided in a generator, and with it perhaps what that yields."""
+        self.picks = False  # It was decided in a generator, and with it perhaps what that yields.
 
 
 class Gathering(Protocol):
