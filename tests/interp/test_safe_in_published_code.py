@@ -350,3 +350,68 @@ def test_an_optimizer_is_made_when_the_first_batch_has_made_the_layers(condition
                     batches += 1
         """
     )
+
+
+@pytest.mark.parametrize(
+    ("losses", "claim"),
+    [
+        ("mine, theirs, logs = self.criterion(outputs=made, data=x)", ""),
+        ("mine, theirs = F.mse_loss(made, x), F.l1_loss(made, x)", "  # GS402"),
+        ("mine, theirs = self.criterion(made, x), self.criterion(made, -x)", "  # GS402"),
+    ],
+)
+def test_losses_that_one_call_returns_may_have_graphs_of_their_own(losses: str, claim: str) -> None:
+    check(
+        f"""
+        class Trainer:
+            def __init__(self, generator, criterion, mover, judge_mover):
+                self.generator, self.criterion = generator, criterion
+                self.mover, self.judge_mover = mover, judge_mover
+
+            def train(self, loader):
+                for x in loader:
+                    made = self.generator(x)
+                    {losses}
+                    self.mover.zero_grad()
+                    mine.backward()
+                    self.mover.step()
+                    self.judge_mover.zero_grad()
+                    theirs.backward(){claim}
+                    self.judge_mover.step()
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    ("again", "claim"),
+    [("x.detach().requires_grad_()", ""), ("x.detach().add_(1).requires_grad_()", "  # GS705")],
+)
+def test_a_backward_computes_again_with_what_was_saved(again: str, claim: str) -> None:
+    check(
+        f"""
+        class Root(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, f, y):
+                x = y / 2
+                ctx.f = f
+                ctx.save_for_backward(x)
+                return x
+
+            @staticmethod
+            def backward(ctx, grad):
+                f = ctx.f
+                (x,) = ctx.saved_tensors
+                with torch.enable_grad():
+                    x = {again}{claim}
+                    y = f(x)
+                (slope,) = torch.autograd.grad(y, x, torch.ones_like(y))
+                return None, grad / slope
+
+        def run(f, w):
+            root = Root.apply(f, w)
+            root.sum().backward(retain_graph=True)
+            return root
+
+        run(torch.sin, torch.rand(3, requires_grad=True))
+        """
+    )
