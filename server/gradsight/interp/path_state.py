@@ -83,9 +83,7 @@ class Decision:
         """All branches that were taken because of it."""
         self.choice = choice
         self.node = node
-        self.outcome = (
-            outcome  # What the condition was taken to be; its value may be the negation of `choice`.
-        )
+        self.outcome = outcome  # What the condition was taken to be; `choice` may be the negation of it.
         self.later = False
         """The same condition was decided before on this path: a later round of a loop."""
         self.picks = False  # It was decided in a generator, and with it perhaps what that yields.

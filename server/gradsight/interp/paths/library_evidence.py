@@ -224,10 +224,9 @@ class EvidenceLibraries(Transforms):
         ):
             return None
         result = super().unknown_method(receiver, name, args, kwargs, node)
-        if type(result) is Unknown and not result.given:
-            result.given = receiver.given
-        if name == "requires_grad_" and args[:1] == [False] and type(result) is Unknown:
-            result.frozen = True
+        if type(result) is Unknown:
+            result.given = result.given or receiver.given
+            result.frozen = name == "requires_grad_" and args[:1] == [False]
         if (
             name in OF_CONTAINERS
             and type(result) is Unknown
