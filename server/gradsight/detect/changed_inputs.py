@@ -14,7 +14,8 @@ from gradsight.detect.path import Path
 from gradsight.detect.second_names import BY_HAND, began_blank, returns_argument
 from gradsight.detect.shape_questions import asks_about_shape
 from gradsight.detect.wording import quoted_write
-from gradsight.interp.syntax import is_inside, statement_around
+from gradsight.interp.syntax import is_inside, statement_around, written_name
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.rule import quoted
 from gradsight.model.sites import Frame, Site
@@ -52,6 +53,8 @@ class ChangedInputs:
             return
         if fact.region is not None and fact.others:
             # `cache[:, t] = key`: a place is filled.
+            return
+        if is_for_the_caller(fact.site):
             return
         places = [fact.site, *fact.site.callers()[:MOST_CALLS]]
         if any(is_of_custom_function(place.frame) for place in places):
@@ -170,6 +173,38 @@ class ChangedInputs:
             alias=name,
             written=self.path.text_of_target(write.site),
         )
+
+
+def is_for_the_caller(site: Site) -> bool:
+    """Whether a statement writes a parameter that its function does not read any more: only the caller can be meant to."""
+    function = site.frame.function
+    statement = statement_around(site.node, site.frame)
+    target: ast.AST | None = statement if isinstance(statement, ast.AugAssign) else None
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript):
+        target = statement.targets[0]
+    elif isinstance(statement, ast.Expr):
+        target = statement.value
+    name = written_name(target) if target is not None else ""
+    if function is None or statement is None or not name:
+        return False
+    parameters = {part.arg for part in syntax_parts(function.node.args) if isinstance(part, ast.arg)}
+    if name not in parameters:
+        return False
+    loop = next((one for one in loops_in(function.node) if is_inside(site.node, one)), None)
+    end = int(getattr(statement, "end_lineno", 0) or 0)
+    return not any(
+        isinstance(part, ast.Name)
+        and part.id == name
+        and isinstance(part.ctx, ast.Load)
+        and (part.lineno > end or (loop is not None and is_inside(part, loop)))
+        and not is_inside(part, statement)
+        for part in syntax_parts(function.node)
+    )
+
+
+def loops_in(function: ast.AST) -> list[ast.AST]:
+    """The loops of a function, outermost first."""
+    return [part for part in syntax_parts(function) if isinstance(part, (ast.For, ast.While))]
 
 
 def is_of_custom_function(frame: Frame) -> bool:

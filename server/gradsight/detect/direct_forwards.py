@@ -7,6 +7,7 @@ import ast
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.trace import ForwardCalled
+from gradsight.model.values import Layer
 
 
 class DirectForwards:
@@ -22,6 +23,9 @@ class DirectForwards:
             return
         state = getattr(fact.module, "module", None)
         is_hooked = state is not None and bool(state.forward_hooks or state.pre_hooks or state.backward_hooks)
+        if is_hooked and isinstance(fact.module, Layer) and "stand in" in fact.module.options:
+            # Of a module that is not known the parts may have the hooks: a path has supposed which modules have parts.
+            is_hooked = not self.path.decisions
         self.claims.add(
             "forward-called",
             self.path.site(fact.node),

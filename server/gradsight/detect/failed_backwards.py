@@ -195,14 +195,15 @@ class FailedBackwards:
         )
 
     def is_of_several_losses(self, node: Node, loss: Tensor) -> bool:
-        """Whether an unknown module returned this loss beside the one that went backward before: each may have a graph of its own.
+        """Whether unknown code returned this loss beside the one that went backward before: each may have a graph of its own.
 
         `content, style = net.losses(x)`, then `content.backward()` and `style.backward()`.
         """
+        made = loss.node
         return (
-            node.holds == "layers"
-            and loss.node is node
-            and any(run.loss.node is node and run.loss is not loss for run in self.path.backwards)
+            made is not None
+            and (made.holds == "sometimes" or (made.holds == "layers" and made is node))
+            and any(run.loss.node is made and run.loss is not loss for run in self.path.backwards)
         )
 
     def on_walked(self, fact: Walked) -> None:

@@ -17,6 +17,7 @@ from gradsight.interp.syntax import (
     returns_value,
 )
 from gradsight.interp.tensors.shapes import certainly_differ, spelled
+from gradsight.interp.tensors.tensor_api import PURE_EXCEPTIONS
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor
@@ -255,6 +256,10 @@ def edited_name(node: ast.AST, names: set[str]) -> str:
     """The name in `name.something_(...)`, also at the beginning of a chain of such calls, if it is one of these."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         method = node.func.attr
+        if method in PURE_EXCEPTIONS:
+            # `saved.detach().requires_grad_()` sets a flag and changes no value.
+            node = same_memory(node.func.value)
+            continue
         if not method.endswith("_") or method.endswith("__"):
             return ""
         node = same_memory(node.func.value)

@@ -51,7 +51,12 @@ class MisusedLeaves:
 
     def on_numpy_refused(self, fact: NumpyRefused) -> None:
         steps = [Step("made", fact.tensor.site, "computed here, with a graph")]
-        self.claims.add("numpy-refused", fact.site, steps, cut="numpy", op="numpy", source=fact.tensor.label)
+        # A method that is called where nothing is recorded may convert what it computes: its callers are elsewhere.
+        is_entered = self.path.has_receiver and self.path.context != "script"
+        assumption = "it is called with grad mode on" if is_entered else ""
+        self.claims.add(
+            "numpy-refused", fact.site, steps, assumption, cut="numpy", op="numpy", source=fact.tensor.label
+        )
 
     def on_before_init(self, fact: BeforeInit) -> None:
         self.claims.add("before-super-init", fact.site, [], name=fact.name)

@@ -120,7 +120,9 @@ class ModuleAliases:
             frame.watched = {**(frame.watched or {}), target.id: alias}
 
     def on_state_loaded(self, fact: StateLoaded) -> None:
-        """`target.load_state_dict(policy.state_dict())`, where both are one."""
+        """`target.load_state_dict(policy.state_dict())`, where both are one; not where a module does it to itself."""
+        if self.path.frame.receiver is fact.module:
+            return
         for alias in self.aliases:
             if self.path.module_behind(alias.module) is fact.module:
                 own = {tensor for _, tensor in self.path.tensors_of(fact.module, "parameter")}

@@ -13,6 +13,7 @@ from gradsight.detect.idle_optimizers import name_of
 from gradsight.detect.path import Path
 from gradsight.detect.untrained_parameters import leaf_behind
 from gradsight.interp.paths.roles import key_of, last_part
+from gradsight.interp.syntax import conditions_around
 from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
@@ -73,12 +74,17 @@ class RemadeOptimizers:
                 None,
             )
             name = name_of(site)
-            if step is None or is_restored(name, site):
+            if step is None or is_restored(name, site) or self.may_be_made_once(site):
                 continue
             steps = [Step("needed", step.site, "its only step, without the averages of earlier ones")]
             if first.site is not None and first.site is not site:
                 steps.insert(0, Step("made", first.site, "it is made here"))
             self.claims.add(KIND, site, steps, optimizer=name, made=last_part(first.path))
+
+    def may_be_made_once(self, site: Site) -> bool:
+        """Whether it is made under a condition on what the path does not know: `if rounds == 0`."""
+        around = conditions_around(site.node, site.frame)
+        return any(one.node in around for one in self.path.decisions)
 
 
 def place_in_loop(optimizer: Optimizer) -> Site | None:

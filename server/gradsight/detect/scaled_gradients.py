@@ -59,12 +59,16 @@ class ScaledGradients:
         """Steps of scalers, with the optimizer, that no update has followed yet."""
         self.at_work: set[int] = set()
         """Scalers that have scaled something."""
+        self.scaled_unknown: set[int] = set()
+        """Those that have scaled something of which the graph is not known: its backward is not seen to be of that."""
 
     def on_scaled(self, fact: Scaled) -> None:
         result = fact.result
         if fact.method == "scale":
             self.at_work.add(id(fact.scaler))
-            if isinstance(result, Tensor) and result.node is not None and self.may_ever_scale(fact.scaler):
+            if not isinstance(result, Tensor) or result.node is None:
+                self.scaled_unknown.add(id(fact.scaler))
+            elif self.may_ever_scale(fact.scaler):
                 self.scaled_nodes[result.node] = fact.scaler
         elif fact.method in ("unscale_", "step") and fact.arguments:
             if fact.method == "unscale_":
@@ -103,6 +107,8 @@ class ScaledGradients:
         if enabled is False or scaler.escaped or not isinstance(optimizer, Optimizer) or optimizer.escaped:
             return
         pair = (id(scaler), id(optimizer))
+        if id(scaler) in self.scaled_unknown:
+            return
         if pair in self.unscaled_at and self.unscaled_at[pair].key != site.key:
             return
         records = [

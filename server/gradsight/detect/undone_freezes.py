@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.interp.syntax import is_inside
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
@@ -58,7 +62,9 @@ class UndoneFreezes:
 
     def on_declared(self, fact: Declared) -> None:
         freeze = self.idle.pop(fact.tensor, None)
-        if freeze is not None and not fact.site.guards and freeze.optimizers == len(self.path.optimizers):
+        if freeze is None or fact.site.guards or freeze.optimizers != len(self.path.optimizers):
+            return
+        if not picks_by_place(fact.site) or picks_by_place(freeze.site):
             freeze.thawed[fact.tensor] = fact.site
 
     def finish(self) -> None:
@@ -90,3 +96,30 @@ class UndoneFreezes:
                 ):
                     steps = [Step("made", source.frozen_at, "its gradient is switched off here")]
                     self.claims.add("freeze-undone", tensor.site, steps, target="", how="wrapped")
+
+
+def picks_by_place(site: Site) -> bool:
+    """Whether what is frozen or thawed is found by its place among others: `layers[0]`, `for layer in layers[5:]`.
+
+    How many there are is often not known: a part is then all that a path has seen of the whole.
+    """
+    function = site.frame.function
+    texts: list[ast.AST] = [function.node] if function is not None else list(site.unit.tree)
+    loops = [
+        part.iter
+        for text in texts
+        for part in syntax_parts(text)
+        if isinstance(part, ast.For) and is_inside(site.node, part)
+    ]
+    return any(
+        isinstance(part, ast.Subscript) and is_place(part.slice)
+        for place in [site.node, *loops]
+        for part in syntax_parts(place)
+    )
+
+
+def is_place(index: ast.expr) -> bool:
+    """`[0]`, `[-1]`, `[5:]`: a place among others, and no name."""
+    if isinstance(index, ast.UnaryOp):
+        index = index.operand
+    return isinstance(index, ast.Slice) or (isinstance(index, ast.Constant) and isinstance(index.value, int))

@@ -242,7 +242,7 @@ class UntrainedParameters:
             if not lost or not self.is_in_train_mode(home, {tensor for _, tensor in lost}, left.run.tick):
                 continue
             optimizer = self.optimizer_meant(left, home, {tensor for _, tensor in owned})
-            if optimizer is None or optimizer.site is None:
+            if optimizer is None or optimizer.site is None or self.fits_inputs(optimizer):
                 continue
             return Missed(left, optimizer, home, lost, owned)
         return self.missed_unknown(left)
@@ -254,9 +254,16 @@ class UntrainedParameters:
         optimizer = next((one for one in stepped if one is left.step.subject), None)
         if not lost or not left.is_only_step or optimizer is None or optimizer.site is None:
             return None
+        if self.fits_inputs(optimizer):
+            return None
         return (
             Missed(left, optimizer, None, lost, lost) if self.is_held_by_others(optimizer, stepped) else None
         )
+
+    def fits_inputs(self, optimizer: Optimizer) -> bool:
+        """Whether an optimizer moves plain tensors alone: an image, a pose; the module that judges them is a given one."""
+        held = self.held_by(optimizer)
+        return bool(held) and not any(one.is_parameter for one in held)
 
     def weight(self, missed: Missed) -> tuple[int, int]:
         """What is told first: where more is left out, then by the optimizer's name."""

@@ -73,21 +73,20 @@ class RaisedError(Exception):
 class Decision:
     """An undecided condition and the way this path went."""
 
-    __slots__ = ("choice", "is_tried", "key", "later", "node", "outcome", "turns", "unit")
+    __slots__ = ("choice", "is_tried", "key", "later", "node", "outcome", "picks", "turns", "unit")
 
     def __init__(self, key: Value, choice: bool, node: ast.AST, outcome: bool, unit: Unit) -> None:
         self.key = key
         self.unit = unit
-        self.is_tried = False
-        """Whether the program goes on if an exception is raised here."""
+        self.is_tried = False  # Whether the program goes on if an exception is raised here.
         self.turns = [(node, outcome)]
         """All branches that were taken because of it."""
         self.choice = choice
         self.node = node
-        self.outcome = outcome
-        """What the condition was taken to be; its value may be the negation of what was decided."""
+        self.outcome = outcome  # What the condition was taken to be; `choice` may be the negation of it.
         self.later = False
         """The same condition was decided before on this path: a later round of a loop."""
+        self.picks = False  # It was decided in a generator, and with it perhaps what that yields.
 
 
 class Gathering(Protocol):
@@ -464,6 +463,7 @@ class PathState:
         decision = self.deciding[key] = Decision(value, choice, node, choice != negated, self.frame.unit)
         decision.later = id(node) in self.visited
         decision.is_tried = bool(self.tries or self.frame.expecting)
+        decision.picks = self.frame.function is not None and self.frame.function.yields
         self.visited.add(id(node))
         self.decisions.append(decision)
         self.decided[key] = choice

@@ -397,6 +397,12 @@ def clears_or_sets_gradients(node: ast.AST) -> bool:
     )
 
 
+def decides_argument(call: ast.AST, name: str, conditions: list[ast.AST]) -> bool:
+    """Whether one of these conditions decides an argument of a call: `retain_graph=True if i < last else False`."""
+    given = next((one.value for one in getattr(call, "keywords", ()) if one.arg == name), None)
+    return isinstance(given, ast.IfExp) and any(one is given for one in conditions)
+
+
 def reads_data(node: ast.AST) -> bool:
     """Whether a text goes through the `.data` of something."""
     return any(isinstance(inner, ast.Attribute) and inner.attr == "data" for inner in syntax_parts(node))

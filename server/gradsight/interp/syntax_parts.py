@@ -147,3 +147,21 @@ def may_recur(test: ast.expr) -> bool:
     return any(isinstance(part, ast.Mod) for part in parts) or not any(
         isinstance(part, (ast.Eq, ast.Is)) for part in parts
     )
+
+
+def attributes_called(function: ast.AST) -> set[str]:
+    """The attributes that a function calls, directly or by a name that it gives them: `f = ctx.f`, then `f(x)`."""
+    calls = parts_of(function, ast.Call)
+    called = {call.func.attr for call in calls if isinstance(call.func, ast.Attribute)}
+    names = {call.func.id for call in calls if isinstance(call.func, ast.Name)}
+    for assignment in parts_of(function, ast.Assign):
+        for target in assignment.targets:
+            pairs = [(target, assignment.value)]
+            if isinstance(target, ast.Tuple) and isinstance(assignment.value, ast.Tuple):
+                pairs = list(zip(target.elts, assignment.value.elts))
+            called |= {
+                value.attr
+                for name, value in pairs
+                if isinstance(name, ast.Name) and name.id in names and isinstance(value, ast.Attribute)
+            }
+    return called

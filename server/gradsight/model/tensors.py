@@ -99,18 +99,25 @@ def any_requires_grad(flags: list[RequiresGrad]) -> RequiresGrad:
 class Storage(Numbered):
     """Memory shared by a tensor and its aliases, with the log of writes to it."""
 
-    __slots__ = ("content", "epoch", "stores", "writes", "zero")
+    __slots__ = ("content", "device", "epoch", "stores", "writes", "zero")
 
     def __init__(self, numbering: Numbering) -> None:
         numbering.last = self.serial = numbering.last + 1
         self.epoch = 0
         self.content: tuple[int, int] = (self.serial, 0)
         """Equal for two memories of one size that are known to hold the same numbers."""
+        self.device = ""
+        """`cuda` where it is known to be there, `?` where the program chose a device that is not known; else empty."""
         self.zero = False
         """Whether every element is known to be zero."""
         self.stores: list[tuple[int, int, Site]] | None = None
         """Where a tensor on this memory was put into a container: container, epoch then, place."""
         self.writes: list[Write] = []
+
+    def settle(self, op: str, sources: list[Storage]) -> None:
+        """What a result is by what it was computed from: where it lies, and whether it is zero."""
+        self.device = next((one.device for one in sources if one.device), "")
+        self.zero = op == "mul" and any(one.zero for one in sources)
 
 
 class Counter:

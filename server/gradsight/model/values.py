@@ -22,7 +22,7 @@ class Unknown:
     """A value that is not known, and why.  `answers` keeps what was derived from it, so that it stays consistent."""
 
     __slots__ = (
-        "answers", "argument", "asks", "carries", "condition", "cuts", "given", "given_at", "graph", "hint", "is_handled", "is_outside", "is_setting", "part_of", "plain", "reason", "tensor",
+        "answers", "argument", "asks", "carries", "condition", "cuts", "frozen", "given", "given_at", "graph", "hint", "is_handled", "is_outside", "is_setting", "part_of", "plain", "reason", "tensor",
     )  # fmt: skip
 
     def __init__(self, reason: str, hint: str = "") -> None:
@@ -43,6 +43,7 @@ class Unknown:
         """The graph that it brings along if it is a tensor: it came from code that was given tensors of one."""
         self.plain = False
         """If it is a tensor, it carries no graph: it came from a loader, or from code that was given none."""
+        self.frozen = False  # It is a module whose parameters were told to need no gradient.
         self.is_setting = False  # It was read from settings, and brings no graph.
         self.is_outside = False
         """It was there before the function began that is executed by itself: an argument of it, or an attribute or item of one."""

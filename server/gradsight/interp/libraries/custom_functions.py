@@ -12,6 +12,7 @@ from gradsight.interp.syntax import (
     names_called,
     names_computed_with,
 )
+from gradsight.interp.syntax_parts import attributes_called
 from gradsight.model.library_objects import FunctionContext
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import IGNORANT, Cut, Node, RequiresGrad, Saved, Tensor, any_requires_grad
@@ -65,6 +66,9 @@ class CustomFunctions(Distributions):
         dirty = {tensor.storage for tensor in context.dirty}
         recorded = flag is True and self.path.grad_mode
         kept = without_guesses(context.kept, args, unsure, forward, isinstance(setup, Function))
+        if isinstance(backward, Function):
+            called = attributes_called(backward.node)
+            kept = {name: value for name, value in kept.items() if name not in called}
         outputs_given = tensors_in(result)
         returned = self.tried_backward(backward, context, args, outputs_given, node) if recorded else None
         fact = CustomApplied(

@@ -14,6 +14,7 @@ from gradsight.interp.tensors.modes import MODES, SAVING_CONTEXTS, SETTERS
 from gradsight.interp.tensors.modules import MODULE_METHODS
 from gradsight.interp.tensors.sequences import packed
 from gradsight.interp.tensors.shapes import sizes_of
+from gradsight.interp.tensors.tensor_api import device_of
 from gradsight.model.events import Step
 from gradsight.model.library_objects import (
     AmbientContext,
@@ -251,6 +252,7 @@ class TorchFunctions(LibrariesFloor):
         flag: Any = wanted if isinstance(wanted, bool) else Maybe("an option", weak=True)
         tensor = Tensor(site, requires_grad=flag, dtype=dtype, shape=shape)
         tensor.leaf_made = True
+        tensor.storage.device = device_of(kwargs.get("device"))
         if self.path.inference:
             tensor.inference_site = self.path.mode_site
         if flag is True:

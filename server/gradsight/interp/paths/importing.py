@@ -107,6 +107,12 @@ class Importing(UnitRunner):
             known.source = source
         return known
 
+    def module_of_workspace(self, name: str) -> PythonModule | None:
+        """A module of the workspace by its absolute name."""
+        finder: Finder | None = self.path.program.finder
+        is_known = finder is not None and finder(name, 0, self.path.frame.unit.path) is not None
+        return self.find_module(name, 0) if is_known else None
+
     def class_shown_above(self, module: str, name: str) -> ClassValue | None:
         """A class that a library shows further up, too: `pytorch_lightning.core.LightningModule` is `pytorch_lightning`'s."""
         while "." in module:

@@ -15,6 +15,7 @@ from gradsight.interp.paths.roles import (
 )
 from gradsight.interp.paths.settings_defaults import default_in, names_of_settings
 from gradsight.interp.paths.unknown_graphs import DESCRIBING, may_be_one, spoken_callee
+from gradsight.interp.syntax import names_read
 from gradsight.model.name_hints import suggests
 from gradsight.model.tensors import Cut, Maybe, Node, Tensor
 from gradsight.model.values import (
@@ -171,6 +172,10 @@ class EvidenceLibraries(Transforms):
         if receiver.plain and receiver.cuts and (tensor := self.entry.assumed_tensor(receiver)) is not None:
             self.autograd.backward_call(tensor, args, kwargs, node)
             return True
+        if speaks_of_receiver(node):
+            # `loss.backward(torch.ones_like(loss))`: what it is given is made from it, and is the gradient.
+            self.entry.prove_differentiated(receiver, node)
+            return False
         loss = self.entry.as_graph_tensor(args[0]) if args else None
         if loss is None and args and is_loss_given(node):
             loss = self.without_graph(args[0], node)
@@ -236,8 +241,9 @@ class EvidenceLibraries(Transforms):
         ):
             return None
         result = super().unknown_method(receiver, name, args, kwargs, node)
-        if type(result) is Unknown and not result.given:
-            result.given = receiver.given
+        if type(result) is Unknown:
+            result.given = result.given or receiver.given
+            result.frozen = name == "requires_grad_" and args[:1] == [False]
         if (
             name in OF_CONTAINERS
             and type(result) is Unknown
@@ -271,6 +277,14 @@ def is_open(value: Unknown) -> bool:
 def was_differentiated(cut: Cut) -> bool:
     """Whether a backward went through what was cut off."""
     return cut.source.node is not None and cut.source.node.freed is not None
+
+
+def speaks_of_receiver(call: ast.AST) -> bool:
+    """Whether the first argument of a method is computed from what the method is called on."""
+    if not isinstance(call, ast.Call) or not call.args or not isinstance(call.func, ast.Attribute):
+        return False
+    owner = call.func.value
+    return isinstance(owner, ast.Name) and owner.id in names_read(call.args[0])
 
 
 def is_loss_given(call: ast.AST) -> bool:

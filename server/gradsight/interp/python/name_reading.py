@@ -147,7 +147,10 @@ class NameReading(Statements):
             elif not name:
                 self.bind(target, Unknown("relative import"))
             else:
-                shown = self.entry.class_shown_above(name, alias.name)
+                # A folder without an `__init__.py` is a package, too: its modules are found, and nothing else is in it.
+                shown = self.entry.module_of_workspace(
+                    f"{name}.{alias.name}"
+                ) or self.entry.class_shown_above(name, alias.name)
                 outside = External(name)
                 self.bind(target, shown or self.libraries.external_attribute(outside, alias.name))
         return None

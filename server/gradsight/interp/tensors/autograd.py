@@ -383,7 +383,7 @@ class Recorder(AutogradFloor):
         result.cuts = cuts
         if op == "clone" and len(operands) == 1 and is_copy_of_all(operands[0][1], operands[0][1]):
             result.storage.content = operands[0][1].storage.content
-        result.storage.zero = op == "mul" and any(tensor.storage.zero for _, tensor in operands)
+        result.storage.settle(op, [tensor.storage for _, tensor in operands])
         if self.path.inference:
             result.inference_site = self.path.mode_site
         if not flows and wants is not False and recording is not False and operands:

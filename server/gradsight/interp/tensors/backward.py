@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradsight.interp.path_state import PathState, RaisedError, assumption_of
-from gradsight.interp.syntax import arm_not_taken, calls_backward, spreads_keywords
+from gradsight.interp.syntax import arm_not_taken, calls_backward, decides_argument, spreads_keywords
 from gradsight.interp.tensors.backward_faults import BackwardFaults
 from gradsight.interp.tensors.shapes import certainly_differ, certainly_not_scalar, spelled
 from gradsight.model.sites import Site, Syntax
@@ -322,6 +322,8 @@ class BackwardEngine(BackwardFaults):
         given = {**dict(zip(names, args)), **kwargs}
         # `retain_variables` is the name that `retain_graph` had at first.
         given.setdefault("retain_graph", given.get("retain_variables"))
+        if decides_argument(node, "retain_graph", [one.node for one in self.path.decisions]):
+            given["retain_graph"] = Unknown("whether the graph is kept", "bool")
         gradient = given.get("gradient")
         inputs = given.get("inputs")
         only = set(tensors_in(inputs)) if inputs is not None else None

@@ -113,7 +113,11 @@ class ModuleRegistry(ModulesFloor):
         else:
             items, exact = [], True
         if name.startswith("nn.Parameter"):
-            items = [self.as_parameter(item, node) for item in items]
+            # What is a parameter already stays the one that it is, and others may hold it too.
+            items = [
+                item if isinstance(item, Tensor) and item.is_parameter else self.as_parameter(item, node)
+                for item in items
+            ]
         for index, item in enumerate(items):
             attributes[str(index)] = item
             registered[str(index)] = kind_of(item)

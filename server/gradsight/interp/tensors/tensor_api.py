@@ -98,17 +98,23 @@ class TensorApi(Indexing):
                     return self.converted(tensor, name, "to", node)
             if isinstance(value, Tensor):
                 return self.converted(tensor, value.dtype, "to", node) if value.dtype != "?" else tensor
-            if isinstance(value, str) and value.startswith("cuda"):
+            device = device_of(value)
+            if device == "cuda":
                 return self.moved(tensor, "to", node)
+            tensor.storage.device = tensor.storage.device or device
         if kwargs.get("copy") is True:
             return self.tensor_method(tensor, "clone", [], {}, node)
         return tensor
 
     def moved(self, tensor: Tensor, name: str, node: Syntax) -> Value:
-        """A copy on another device."""
+        """A copy on another device; the same tensor where it is there already, or may be."""
+        pins = name == "pin_memory"
+        if not pins and tensor.storage.device:
+            return tensor
         site = self.path.site(node)
         result = Tensor(site, dtype=tensor.dtype, shape=tensor.shape)
         result.cuts = tensor.cuts
+        result.storage.device = "" if pins else "cuda"
         flag = tensor.needs_grad()
         if flag is not False and self.path.grad_mode:
             result.requires_grad = flag
@@ -379,3 +385,10 @@ def callable_of(value: Value) -> Value:
         if isinstance(method, Function):
             return Method(method, value)
     return value
+
+
+def device_of(value: Value) -> str:
+    """`cuda`, `?` for a device that is not known, and nothing for the processor."""
+    if isinstance(value, str):
+        return "cuda" if value.startswith("cuda") else ""
+    return "?" if isinstance(value, Unknown) else ""

@@ -133,7 +133,7 @@ class Training(Modes):
 
         Where anything on the path was not understood, a module may have more than was seen.  A tensor that stands for
         all parameters of a module that is not known may be in several: each has others of them.  So may any where names
-        select the members and a path has supposed which names those are.
+        or a generator select the members and a path has supposed which those are.
         """
         if not groups and exact and not self.path.gaps:
             self.path.refuse(OptimizerRefused(site, "empty"))
@@ -143,7 +143,9 @@ class Training(Modes):
                 (one for one in group if one in seen and "<stand in>" not in (one.attributes or {})), None
             )
             if twice is not None:
-                if exact and not any(asks_for_membership(one.node) for one in self.path.decisions):
+                if exact and not any(
+                    one.picks or asks_for_membership(one.node) for one in self.path.decisions
+                ):
                     self.path.refuse(OptimizerRefused(site, "twice", twice))
                 return
             seen.update(group)
@@ -203,6 +205,10 @@ class Training(Modes):
             self.clear_gradients(optimizer.parameters(), keep, site)
             self.act("zero", optimizer, site)
             return None
+        if name == "step" and len(args) > 1:
+            # Those of torch take a closure and nothing else: what takes data may differentiate, clear and step by itself.
+            optimizer.escaped = True
+            return self.path.gap("step of an optimizer of the program's own", node)
         if name == "step":
             self.run_step_hooks(optimizer, optimizer.pre_hooks, args, kwargs, node)
             closure = args[0] if args else kwargs.get("closure")
