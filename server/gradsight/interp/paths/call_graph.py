@@ -129,7 +129,7 @@ def _summary_of(function: ast.AST) -> Summary:
             calls.add(name)
             if name == NUMBER and isinstance(call.func, ast.Name):
                 reasons.add(CUT)
-            if name[-1] == "_" and name[0] != "_" and name[0].islower():
+            if names_writing(name):
                 reasons.add(WRITE)
             steps = steps or name in STEPS
             if call.args and suggests("scaler", name):
@@ -153,6 +153,11 @@ def _summary_of(function: ast.AST) -> Summary:
         ):
             reasons.add(REGISTER)
     return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over), put, made)
+
+
+def names_writing(name: str) -> bool:
+    """Whether a method is called as those are that write in place: `add_`."""
+    return name[-1:] == "_" and name[0] != "_" and name[0].islower()
 
 
 def is_of_sequences(node: ast.AugAssign) -> bool:
@@ -269,6 +274,19 @@ class CallGraph:
             {name, method} <= summary_of(function).calls and calls_beside(function, name, method)
             for function in functions
         )
+
+    def led_to(self, start: Iterable[ast.AST]) -> set[ast.AST]:
+        """The functions, all that they may call, and what they hand to others who may."""
+        seen = set(start)
+        todo = list(seen)
+        while todo:
+            summary = summary_of(todo.pop())
+            for name in summary.calls | summary.hands_over:
+                for one in self.by_name.get(name, ()):
+                    if one not in seen:
+                        seen.add(one)
+                        todo.append(one)
+        return seen
 
     def _propagated(self) -> dict[ast.AST, frozenset[str]]:
         """Reasons handed from each function to those that call its name, until nothing is new."""

@@ -29,7 +29,6 @@ from gradsight.interp.paths.assumed_backward import differentiate, still_read
 from gradsight.interp.paths.call_graph import (
     REGISTER,
     TRAIN,
-    WRITE,
     CallGraph,
     applies_a_module,
     summary_of,
@@ -51,6 +50,7 @@ from gradsight.interp.paths.grad_guards import called_without_grad
 from gradsight.interp.paths.idle_functions import is_idle
 from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
+from gradsight.interp.paths.outside_writes import Writers
 from gradsight.interp.paths.program_starts import names_started
 from gradsight.interp.paths.receivers import forget_state, made_by_file, make_receiver
 from gradsight.interp.paths.second_try import SecondTry, trained_in
@@ -373,7 +373,7 @@ class Explorer:
 
     # -- functions and classes that the script did not reach ---------------------------------------------------------
 
-    def wants(self, node: ast.AST, context: str) -> bool:
+    def wants(self, unit: Unit, node: ast.AST, context: str) -> bool:
         """Whether a function is worth executing by itself."""
         if node in self.executed:
             return False
@@ -381,7 +381,7 @@ class Explorer:
         if context == "function":
             wanted = not reasons.isdisjoint({TRAIN, REGISTER})
         else:
-            wanted = bool(reasons or self.writes_somewhere) and not is_idle(node, self.calls)
+            wanted = bool(reasons or self.writers.may_be_met(unit, node)) and not is_idle(node, self.calls)
         if wanted:
             self.wanted[node] = self.shared > 0
         return wanted and self.shared > 0
@@ -392,13 +392,9 @@ class Explorer:
         return Giving(self.units)
 
     @cached_property
-    def writes_somewhere(self) -> bool:
-        """Whether some forward of the file, or a layer made in it, writes: to what another forward gave it, perhaps."""
-        forwards = self.calls.by_name.get("forward", [])
-        makers = self.calls.by_name.get("__init__", [])
-        return any(WRITE in self.calls.reasons_for(node) for node in forwards) or any(
-            WRITE in summary_of(node).reasons for node in makers
-        )
+    def writers(self) -> Writers:
+        """What writes to what others gave it, another forward perhaps."""
+        return Writers(self.binders, self.calls, self.program.table)
 
     def budget_for(self, node: ast.stmt | ast.expr) -> int:
         lines = steady(int((node.end_lineno or node.lineno) - node.lineno))
@@ -423,7 +419,7 @@ class Explorer:
         is_called = defined.name in self.called_names
         if self.turn not in (0, self.turn_of(defined.node, is_called, context)):
             return
-        if not self.wants(defined.node, context):
+        if not self.wants(defined.unit, defined.node, context):
             return
 
         def body(machine: Machine) -> None:
@@ -450,7 +446,7 @@ class Explorer:
             is_called = defined.name in self.called_names and defined.name not in ("__init__", "forward")
             if self.turn not in (0, self.turn_of(defined.node, is_called, context)):
                 continue
-            if not self.wants(defined.node, context):
+            if not self.wants(defined.unit, defined.node, context):
                 continue
             name = f"{self.names_of_classes[cls]}.{defined.name}{'+' * place}"
             key = (cls.unit, " ".join([name, *sorted(self.giving.instead_of_defaults(cls))]))

@@ -235,7 +235,7 @@ class Onlooker(Explorer):
             seen.saved = {key: site for key, site in kept.items() if (site.node, key[1]) not in doubted}
         return self.gathered
 
-    def wants(self, node: ast.AST, context: str) -> bool:
+    def wants(self, unit: Unit, node: ast.AST, context: str) -> bool:
         self.candidate = node
         return True
 
