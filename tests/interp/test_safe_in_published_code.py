@@ -315,7 +315,7 @@ def test_gradients_of_a_loss_that_was_scaled_are_unscaled(loss: str, scaled: str
                 self.scaler = torch.amp.GradScaler("cuda", **vars(settings))
 
             def forward_loss(self, data):
-                raise NotImplementedError
+                raise RuntimeError
 
             def update(self, data):
                 loss = {loss}

@@ -12,7 +12,7 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.syntax import remembered
+from gradsight.interp.syntax import is_inside, remembered
 from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.rule import quoted
 from gradsight.model.sites import Site
@@ -55,8 +55,12 @@ class FreezesByName:
         names = [one for one in firsts if isinstance(one, str)]
         if len(names) != len(fact.items):
             return
+        decided = [one.node for one in self.path.decisions]
         for question, freeze in questions:
             if not is_freeze(freeze, self.path.frame.namespace):
+                continue
+            if any(is_inside(node, question) for node in decided):
+                # Which names are looked for is not known.
                 continue
             if freeze not in self.effective:
                 # A call that froze what was frozen before leaves no trace.

@@ -255,14 +255,14 @@ def edits_of(
 def edited_name(node: ast.AST, names: set[str]) -> str:
     """The name in `name.something_(...)`, also at the beginning of a chain of such calls, if it is one of these."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        method = node.func.attr
+        method, owner = node.func.attr, node.func.value
         if method in PURE_EXCEPTIONS:
             # `saved.detach().requires_grad_()` sets a flag and changes no value.
-            node = same_memory(node.func.value)
+            node = same_memory(owner)
             continue
         if not method.endswith("_") or method.endswith("__"):
             return ""
-        node = same_memory(node.func.value)
+        node = same_memory(owner)
         name = base_name(node)
         if name:
             return name if name in names else ""

@@ -67,7 +67,8 @@ class LostUpdates:
                 self.shares[result] = (handled(fact.left), factor)
         elif fact.operator in ("__add__", "__radd__") and fact.left in self.shares and factor in self.shares:
             (first, one), (second, other) = self.shares[fact.left], self.shares[factor]
-            if first is second and abs(one + other - 1) < ROUNDING and 0 < one < 1:
+            is_whole = abs(one + other - 1) < ROUNDING and 0 < one < 1
+            if first is second and is_whole and multiplies_the_same(fact.node):
                 site = self.path.site(fact.node)
                 self.claims.add(
                     "update-lost", site, [], target=quoted(first.label or "a tensor"), average=True
@@ -158,6 +159,19 @@ class LostUpdates:
 
 def reads_gradient(value: ast.expr) -> bool:
     return any(isinstance(part, ast.Attribute) and part.attr == "grad" for part in syntax_parts(value))
+
+
+def multiplies_the_same(average: ast.AST) -> bool:
+    """Whether the two products of a sum have a factor in common, as they are written: else it is known by another name."""
+    if not isinstance(average, ast.BinOp):
+        return False
+    sides = [average.left, average.right]
+    factors = [
+        {ast.unparse(one) for one in (side.left, side.right) if not isinstance(one, ast.Constant)}
+        for side in sides
+        if isinstance(side, ast.BinOp)
+    ]
+    return len(factors) == len(sides) and bool(factors[0] & factors[1])
 
 
 def handled(tensor: Tensor) -> Tensor:

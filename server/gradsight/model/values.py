@@ -32,15 +32,15 @@ class Unknown:
         self.answers: dict[Hashable, Any] | None = None
         self.cuts: frozenset[Cut] = NO_CUTS
         self.argument = ""
-        self.condition: Unknown | Number | None = None
-        """The condition that its truth is the same as, if it is known to be."""
+        self.condition: Unknown | Number | None = (
+            None  # The one that its truth is the same as, if that is known.
+        )
         self.carries = False  # It may hold a graph of known tensors: its maker was given some.
-        self.tensor: Tensor | None = None
-        """The tensor this unknown argument is taken for once torch functions are applied to it."""
-        self.asks: Question | None = None
-        """For a condition: the question about another value that it is the answer to."""
-        self.graph: Node | None = None
-        """The graph that it brings along if it is a tensor: it came from code that was given tensors of one."""
+        self.tensor: Tensor | None = None  # What it is taken for once torch functions are applied to it.
+        self.asks: Question | None = (
+            None  # For a condition: the question about another value that it answers.
+        )
+        self.graph: Node | None = None  # Brought along if it is a tensor: its maker was given tensors of one.
         self.plain = False
         """If it is a tensor, it carries no graph: it came from a loader, or from code that was given none."""
         self.frozen = False  # It is a module whose parameters were told to need no gradient.
@@ -48,8 +48,7 @@ class Unknown:
         self.is_outside = False
         """It was there before the function began that is executed by itself: an argument of it, or an attribute or item of one."""
         self.is_handled = False  # Code that is not known worked with it: its attributes and items may be new.
-        self.given: tuple[Value, ...] = ()
-        """The modules and parameters that the code which made it was given."""
+        self.given: tuple[Value, ...] = ()  # Modules and parameters that the code which made it was given.
         self.given_at: Site | None = None  # Where, if nothing else was given that could hold more.
         self.part_of: Layer | Instance | None = None
         """The stand-in for an unknown module, or the module of a library, that it is an attribute of."""
@@ -140,9 +139,7 @@ class AbsentGrad:
     __slots__ = ("cause", "owner", "site")
 
     def __init__(self, owner: Tensor, site: Site, cause: str) -> None:
-        self.owner = owner
-        self.site = site
-        self.cause = cause
+        self.owner, self.site, self.cause = owner, site, cause
 
 
 class Array:
@@ -161,18 +158,15 @@ class Seq:
     __slots__ = ("alike", "exact", "fields", "items", "kind", "maxlen", "once", "owners", "partial", "placed", "site", "spent", "unlisted")  # fmt: skip
 
     def __init__(self, kind: str, items: list[Value], exact: bool = True, site: Site | None = None) -> None:
-        self.kind = kind
-        self.items = items
-        self.exact = exact
+        self.kind, self.items, self.exact, self.site = kind, items, exact, site
         self.alike = False  # Those not listed are made as the listed: `[ones(3) for _ in range(n)]`.
-        self.site = site
         self.fields: tuple[str, ...] | None = None
         self.maxlen: int | None = None
-        self.partial = False
-        """Whether a loop that was not executed to its end would have put more of the kind into it."""
+        self.partial = (
+            False  # A loop that was not executed to its end would have put more of the kind into it.
+        )
         self.unlisted: int | None = 0  # How many more, where that is known.
-        self.once = False
-        """Whether it is an iterator in truth (`net.parameters()`, `filter(…)`) and can be gone through once."""
+        self.once = False  # It is an iterator in truth (`net.parameters()`, `filter(…)`), gone through once.
         self.spent: Site | None = None  # Where an iterator was gone through to its end.
         self.placed: dict[int, Value] | None = None  # What was stored at which index of an unknown length.
         self.owners: tuple[Module, ...] = ()  # The modules that members which are not listed belong to.
@@ -185,14 +179,11 @@ class Mapping:
 
     def __init__(self, items: dict[Any, Value] | None = None, exact: bool = True, kind: str = "dict") -> None:
         self.items: dict[Any, Value] = items if items is not None else {}
-        self.keys: dict[Any, Value] = {}
-        """For keys that are not constants: the key object itself."""
-        self.exact = exact
-        self.kind = kind
+        self.keys: dict[Any, Value] = {}  # For keys that are not constants: the key object itself.
+        self.exact, self.kind = exact, kind
         self.rest: list[Value] = []
         self.site: Site | None = None
-        self.behind: Any = None
-        """The object whose attributes it holds, and how that keeps them; None for a dict of its own."""
+        self.behind: Any = None  # The object whose attributes it holds, and how; None for a dict of its own.
 
 
 class Slice:
@@ -201,9 +192,7 @@ class Slice:
     __slots__ = ("start", "step", "stop")
 
     def __init__(self, start: Value, stop: Value, step: Value) -> None:
-        self.start = start
-        self.stop = stop
-        self.step = step
+        self.start, self.stop, self.step = start, stop, step
 
 
 class Stream:
@@ -212,8 +201,7 @@ class Stream:
     __slots__ = ("exact", "iterator", "owners", "site", "spent")
 
     def __init__(self, iterator: Iterator[Value], exact: bool = True) -> None:
-        self.iterator = iterator
-        self.exact = exact
+        self.iterator, self.exact = iterator, exact
         self.owners: tuple[Module, ...] = ()
         self.site: Site | None = None
         self.spent: Site | None = None  # Where it was gone through to its end.

@@ -175,9 +175,9 @@ def put_away(
 ) -> tuple[frozenset[str], frozenset[str], bool]:
     """Names that go into a container, names of objects that are made, and whether one goes there as it is made.
 
-    `blocks.append(Block())`, or `block = Block()` first.
+    `blocks.append(Block())`, or `block = Block()` first, and `blocks.append((block, size))`.
     """
-    put = [argument for name, call in named if name in PUTTING for argument in call.args]
+    put = [part for name, call in named if name in PUTTING for one in call.args for part in parts_in(one)]
     made = frozenset(
         target.id
         for node in parts.get(ast.Assign, ())
@@ -187,6 +187,11 @@ def put_away(
     )
     names = frozenset(argument.id for argument in put if isinstance(argument, ast.Name))
     return names, made, any(is_made(argument) or makes_several(argument) for argument in put)
+
+
+def parts_in(argument: ast.expr) -> list[ast.expr]:
+    """The members of a tuple or list as it is written; of anything else, that alone."""
+    return argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument]
 
 
 def makes_layers_oddly(function: ast.AST, parts: ByClass) -> bool:

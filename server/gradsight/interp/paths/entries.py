@@ -437,6 +437,9 @@ class Explorer:
         members = [value for value in cls.namespace.values() if isinstance(value, Function)]
         # A forward executes most of the others, and every method needs what `__init__` makes.
         members.sort(key=lambda member: ("forward", member.name, "__init__").index(member.name))
+        init = cls.namespace.get("__init__")
+        # Layers that it puts away somewhere are asked for where they are applied.
+        puts_away = isinstance(init, Function) and REGISTER in summary_of(init.defined().node).reasons
         pieces = [(place, piece) for member in members for place, piece in enumerate(member.pieces())]
         for place, method in pieces:
             defined = method.defined()
@@ -446,7 +449,8 @@ class Explorer:
             is_called = defined.name in self.called_names and defined.name not in ("__init__", "forward")
             if self.turn not in (0, self.turn_of(defined.node, is_called, context)):
                 continue
-            if not self.wants(defined.unit, defined.node, context):
+            is_asked = puts_away and defined.name == "forward" and defined.node not in self.executed
+            if not self.wants(defined.unit, defined.node, context) and not (is_asked and self.shared > 0):
                 continue
             name = f"{self.names_of_classes[cls]}.{defined.name}{'+' * place}"
             key = (cls.unit, " ".join([name, *sorted(self.giving.instead_of_defaults(cls))]))

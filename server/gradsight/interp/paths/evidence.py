@@ -143,9 +143,8 @@ class Evidence(UnknownGraphs):
         if role == MODULE:
             layer = made = self.unknown_module(key, place, spoken=spoken)
             layer.options["given"] = [one for one in value.given if not isinstance(one, Tensor)]
-            if value.frozen:
-                for _, weight in self.nn.tensors_of(layer, "parameter"):
-                    self.autograd.set_requires_grad(weight, False, self.path.site(place))
+            for _, weight in self.nn.tensors_of(layer, "parameter") if value.frozen else ():
+                self.autograd.set_requires_grad(weight, False, self.path.site(place))
             if value.part_of is not None:
                 self.join_module(value.part_of, key, layer)
             self.unknown_modules.append((key, made))

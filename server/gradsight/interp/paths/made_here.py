@@ -59,7 +59,7 @@ class WrittenThing(NamedTuple):
     of_items: bool
 
 
-class Standing(NamedTuple):
+class PlaceInBlock(NamedTuple):
     """Where a statement stands."""
 
     block: list[ast.stmt]
@@ -73,14 +73,14 @@ class MadeHere:
     def __init__(self, function: ast.FunctionDef | ast.AsyncFunctionDef, table: Table) -> None:
         self.function, self.table = function, table
         self.methods: set[str] = set()
-        self.places: dict[ast.stmt, Standing] = {}
+        self.places: dict[ast.stmt, PlaceInBlock] = {}
         self.asked: set[tuple[int, str, bool]] = set()
         self.note_places(function.body, None)
         self.parameters = {one.arg: one for one in parts_of(function.args, ast.arg)}
 
     def note_places(self, block: list[ast.stmt], around: ast.stmt | None) -> None:
         for index, statement in enumerate(block):
-            self.places[statement] = Standing(block, index, around)
+            self.places[statement] = PlaceInBlock(block, index, around)
             for inner in blocks_of(statement):
                 self.note_places(inner, statement)
 

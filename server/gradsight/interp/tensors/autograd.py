@@ -26,6 +26,7 @@ from gradsight.interp.tensors.sequences import GIVEN, is_kept_exchanged
 from gradsight.interp.tensors.shapes import shape_or_error
 from gradsight.interp.tensors.structures import FIELDS, count_of_parts, nested, parts_like, with_each_source
 from gradsight.interp.tensors.transform_levels import follow
+from gradsight.interp.tensors.unknown_operands import brings_graph, is_unseen
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import (
@@ -570,22 +571,6 @@ def in_place(name: str, case: Case) -> bool:
     return case.returns == "none" or any(
         output.alias == name and output.same == "always" for output in case.outputs
     )
-
-
-def brings_graph(value: Value) -> bool:
-    """Whether an operand is an unknown that may carry a graph of tensors that are known."""
-    if isinstance(value, Unknown):
-        return value.carries
-    return isinstance(value, Seq) and any(isinstance(item, Unknown) and item.carries for item in value.items)
-
-
-def is_unseen(value: Value) -> bool:
-    """Whether an operand is an unknown that may have been made in view; what was there before is not."""
-    if isinstance(value, Unknown):
-        return not (value.hint or value.is_setting or value.is_outside)
-    if isinstance(value, Seq):
-        return not (value.exact or value.alike) or any(map(is_unseen, value.items))
-    return isinstance(value, (Instance, Mapping))
 
 
 def holds_of(case: Case, flags: dict[str, RequiresGrad], certain: bool, is_product: bool = False) -> str:
