@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.interp.checking import check
+from tests.interp.running import run
 
 POOLED = """
 net = nn.Linear(3, 4)
@@ -53,3 +54,29 @@ def test_what_is_masked_by_its_own_divisor_is_reported(pooled: str) -> None:
 )
 def test_what_is_never_divided_by_zero_is_not(pooled: str) -> None:
     check(POOLED.format(pooled=pooled))
+
+
+SELECTED = """
+net = nn.Linear(3, 4)
+features = net(torch.randn(2, 5, 3))
+mask = torch.tensor([[0.0] * 5, [1.0] * 5])[..., None]
+kept = {kept}
+count = mask.sum(1)
+pooled = torch.where(count == 0, torch.zeros(2, 4), kept.sum(1) / count){said}
+pooled.sum().backward()
+assert net.weight.grad.isnan().any() == {is_nan}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "said", "is_nan"),
+    [
+        ("torch.where(mask > 0, features, torch.zeros(2, 5, 4))", "", False),
+        ("features.masked_fill(mask == 0, 0.0)", "", False),
+        ("features * mask", "  # GS212", True),
+    ],
+)
+def test_what_was_selected_before_drops_the_nan(kept: str, said: str, is_nan: bool) -> None:
+    program = SELECTED.format(kept=kept, said=said, is_nan=is_nan)
+    check(program)
+    run(program)

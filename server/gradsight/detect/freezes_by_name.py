@@ -16,8 +16,9 @@ from gradsight.interp.syntax import is_inside, remembered
 from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.rule import quoted
 from gradsight.model.sites import Site
+from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Assigned, Frozen, PartsSorted
-from gradsight.model.values import Seq
+from gradsight.model.values import Seq, Value
 
 TEXT_METHODS = {"startswith", "endswith", "lower", "split", "format"}
 ASKING = {"any", "str"}
@@ -53,7 +54,7 @@ class FreezesByName:
             return
         firsts = [one.items[0] for one in fact.items if isinstance(one, Seq) and one.items]
         names = [one for one in firsts if isinstance(one, str)]
-        if len(names) != len(fact.items):
+        if len(names) != len(fact.items) or any(map(is_made_up, fact.items)):
             return
         decided = [one.node for one in self.path.decisions]
         for question, freeze in questions:
@@ -158,6 +159,13 @@ def is_freeze(freeze: ast.AST, namespace: Any) -> bool:
     elif isinstance(inner, ast.Name):
         value = namespace.get(inner.id)
     return value is True if turned else value is False
+
+
+def is_made_up(item: Value) -> bool:
+    """Whether a part stands for all that a module which is not known may have."""
+    return isinstance(item, Seq) and any(
+        isinstance(one, Tensor) and (one.attributes or {}).get("<stand in>") for one in item.items
+    )
 
 
 def is_frozen_already(item: Seq) -> bool:

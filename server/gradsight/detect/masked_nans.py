@@ -14,7 +14,7 @@ from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Node, Tensor
+from gradsight.model.tensors import Edge, Node, Tensor
 from gradsight.model.trace import Combined, Used
 
 STEEP = {"sqrt", "rsqrt", "log", "log2", "log10", "reciprocal"}
@@ -47,6 +47,7 @@ SHIFTING = {
     "where",
 }
 """What makes a divisor that is not zero, if the text is right."""
+SELECTING = {"where", "masked_fill", "masked_fill_"}
 DEEPEST = 4
 MOST = 200
 
@@ -132,7 +133,7 @@ class MaskedNans:
 
     def finish(self) -> None:
         for masked, site in self.masked.values():
-            if masked.made.walked is None:
+            if masked.made.walked is None or is_masked_below(masked.steep):
                 continue
             steps = [
                 Step("made", masked.steep.site, "the derivative is infinite here where it is zero"),
@@ -152,6 +153,22 @@ def holds_at_zero(operator: str, number: float) -> bool | None:
     if operator in ("__gt__", "__ge__"):
         return False if 0 < number < 1 or (number == 0 and operator == "__gt__") else None
     return None
+
+
+def is_masked_below(node: Node) -> bool:
+    """Whether all that a node was computed from was selected itself: backward through a selection drops what is NaN."""
+    todo: list[Edge] = [*node.inputs]
+    seen: set[Edge] = set()
+    while todo:
+        edge = todo.pop()
+        if isinstance(edge, Tensor):
+            return False
+        if edge not in seen and edge.op not in SELECTING:
+            seen.add(edge)
+            if not edge.inputs:
+                return False
+            todo.extend(edge.inputs)
+    return True
 
 
 def divisor(node: Node) -> Tensor | None:
