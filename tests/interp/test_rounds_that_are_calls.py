@@ -62,3 +62,34 @@ class Learner:
         self.optimizer.zero_grad()
         F.mse_loss(self.net(x), y).backward()
 """)
+
+
+TRAINER = """
+class Trainer:
+    def __init__(self):
+        self.optimizer = None
+
+    def learn(self, model, x, y):
+        {}
+        F.mse_loss(model(x), y).backward(){}
+        self.optimizer.step()
+
+    def fit(self, model, batches, optimizer=None):
+        if optimizer is None:
+            optimizer = torch.optim.Adam(model.parameters())
+        {}
+        for x, y in batches:
+            self.learn(model, x, y)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "told", "kept"),
+    [
+        ("print(x)", "  # GS501", "self.optimizer = optimizer"),
+        ("model.zero_grad()", "", "self.optimizer = optimizer"),
+        ("self.optimizer.zero_grad()", "", "self.optimizer = optimizer"),
+    ],
+)
+def test_a_local_name_of_another_method_is_no_second_optimizer(first: str, told: str, kept: str) -> None:
+    check(TRAINER.format(first, told, kept))
