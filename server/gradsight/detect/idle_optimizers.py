@@ -25,7 +25,7 @@ from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import Cleared, DataAssigned, GradRead, Wrote
-from gradsight.model.values import Function, Scope
+from gradsight.model.values import ClassValue, Function, Scope
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 KIND = "optimizer-never-stepped"
@@ -135,27 +135,23 @@ class IdleOptimizers:
         self.claims.add(KIND, place, trail, optimizer=name, granted_at=str(optimizer.site.key))
 
     def conclude_no_step(self) -> None:
-        """A loop clears and differentiates in every round, and its text does nothing else with the optimizer."""
-        backwards = [action for action in self.path.log if action.verb == "backward" and action.loops]
-        clears = [(one, held) for one in self.path.log if one.loops for held in self.optimizers_cleared(one)]
+        """Each round clears and differentiates, and the text does nothing else with the optimizer.
+
+        A round is one of a loop, or a call of a method of the object that made the optimizer.
+        """
+        clears = [(one, held) for one in self.path.log for held in self.optimizers_cleared(one)]
         for clear, optimizer in clears:
             if optimizer.escaped or optimizer.site is None:
                 continue
-            own = self.path.ever_held_by(optimizer)
-            run = next(
-                (
-                    one
-                    for one in backwards
-                    if any(loop is clear.loops[-1][0] for loop, _ in one.loops)
-                    and own & (one.leaves - one.subject.zero_leaves)
-                ),
-                None,
-            )
+            run = self.run_beside(clear, optimizer)
             name = name_at(clear, optimizer)
             if run is None or not name:
                 continue
             harmless = self.stepless_calls() | called_on_the_way(clear.site)
-            if any(is_other_use(text, name, harmless) for text in texts_around(clear.site)):
+            texts = texts_around(clear.site)
+            if not clear.loops:
+                texts += texts_beside(clear.site)
+            if any(is_other_use(text, name, harmless) for text in texts):
                 continue
             trail = [Step("call", clear.site, "its gradients are cleared here, without having been used")]
             # Of an optimizer that is only given, a caller knows what the rounds are for, unless `train()` says it.
@@ -165,6 +161,25 @@ class IdleOptimizers:
             self.claims.add(
                 KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key), **left_to
             )
+
+    def run_beside(self, clear: Action, optimizer: Optimizer) -> Action | None:
+        """The backward for an optimizer in the same loop as what clears it, or beside it in a method of the object that made it."""
+        own = self.path.ever_held_by(optimizer)
+        runs = [
+            one
+            for one in self.path.log
+            if one.verb == "backward" and own & (one.leaves - one.subject.zero_leaves)
+        ]
+        if clear.loops:
+            innermost = clear.loops[-1][0]
+            return next((one for one in runs if any(loop is innermost for loop, _ in one.loops)), None)
+        owner = clear.site.frame.receiver
+        made_by = optimizer.site.frame.receiver if optimizer.site is not None else None
+        if owner is None or made_by is not owner or not self.path.has_receiver or is_only_given(optimizer):
+            return None
+        if clear.site.guards:
+            return None
+        return next((one for one in runs if one.site.frame is clear.site.frame and not one.site.guards), None)
 
     def optimizers_cleared(self, action: Action) -> list[Optimizer]:
         """The optimizers all of whose gradients an action clears: its own, or by the module that has their parameters."""
@@ -253,6 +268,16 @@ def texts_around(site: Site) -> list[ast.AST]:
             owner = getattr(frame.owner, "node", None)
             found.append(owner if owner is not None else frame.function.node)
         frame = frame.call_site.frame if frame.call_site is not None else None
+    return found
+
+
+def texts_beside(site: Site) -> list[ast.AST]:
+    """What else the file of a place defines, or does when it is imported: whoever has the object may step its optimizer."""
+    found: list[ast.AST] = list(site.unit.tree)
+    for scope in scopes_of(site):
+        for value in scope.names.values():
+            if isinstance(value, (Function, ClassValue)) and value.node is not None:
+                found.append(value.node)
     return found
 
 

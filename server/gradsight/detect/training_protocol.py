@@ -222,15 +222,16 @@ class TrainingProtocol:
         return max(inside, default=self.path.tick)
 
     def conclude_order(self) -> None:
-        """An optimizer is cleared and stepped, and only then the loss that is an argument is differentiated."""
-        log = [
-            action for action in self.path.log if action.verb in ("zero", "step", "backward", "differentiate")
-        ]
+        """An optimizer is cleared and stepped, and only then the loss is differentiated."""
+        verbs = ("zero", "step", "backward", "differentiate")
+        log = [action for action in self.path.log if action.verb in verbs]
         for cleared, step, run in zip(log, log[1:], log[2:]):
-            if (cleared.verb, step.verb, run.verb) != ("zero", "step", "differentiate"):
+            if (cleared.verb, step.verb) != ("zero", "step") or run.verb not in verbs[2:]:
                 continue
             optimizer = step.subject
             if cleared.subject is not optimizer or optimizer.escaped or run.site.frame is not step.site.frame:
+                continue
+            if run.verb == "backward" and not self.is_for_next_call(optimizer, cleared, step, run):
                 continue
             self.claims.add(
                 "step-without-backward",
@@ -241,6 +242,23 @@ class TrainingProtocol:
                 ],
                 frozen=False,
             )
+
+    def is_for_next_call(self, optimizer: Optimizer, cleared: Action, step: Action, run: Action) -> bool:
+        """Whether what a backward computes outside of any loop waits for the step of another call, which clears it first."""
+        parameters = self.path.ever_held_by(optimizer)
+        ticks = [
+            action.tick for action in self.path.log if action.verb == "step" and action.subject is optimizer
+        ]
+        return (
+            not run.loops
+            and not self.path.gradients_unknown
+            and not self.path.ended_early
+            and ticks == [step.tick]
+            and bool(parameters & set(run.leaves))
+            and cleared.site.frame is step.site.frame
+            and not cleared.site.guards
+            and not self.path.escaped_between(parameters, cleared.tick, step.tick)
+        )
 
     def conclude_updates(self) -> None:
         """Leaves that are updated by hand, round after round, by gradients that nobody clears."""

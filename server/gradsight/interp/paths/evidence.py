@@ -39,8 +39,8 @@ from gradsight.interp.paths.roles import (
     is_settings_name,
     key_of,
     may_train,
+    optimizers_in_reach,
     role_of,
-    roles_in,
     writes_through_data,
 )
 from gradsight.interp.paths.settings_defaults import note_setting
@@ -236,7 +236,7 @@ class Evidence(UnknownGraphs):
             if not listed.items:
                 listed.items.append(Mapping({"params": Seq("list", [])}, False))
             first = listed.items[0]
-            members = first.items["params"] if isinstance(first, Mapping) else None
+            members = first.items.get("params") if isinstance(first, Mapping) else None
             if isinstance(members, Seq):
                 members.items.extend(one for one in held if not any(one is other for other in members.items))
 
@@ -248,8 +248,7 @@ class Evidence(UnknownGraphs):
             # `self.critic.optimizer`: what a module has for itself.
             modules.append(value.part_of)
         if not modules and not direct:
-            roles = roles_in(self.scopes_of(key))
-            optimizers = [other for other, role in roles.items() if role == OPTIMIZER]
+            optimizers = optimizers_in_reach(self.scopes_of(key), self.path.frame)
             if any(name == key and other is not value for name, _, other in self.unknown_optimizers):
                 # One name for several optimizers: a helper that is given now this one and now that one.
                 return None
@@ -283,7 +282,7 @@ class Evidence(UnknownGraphs):
 
     def only_optimizer(self, key: str) -> Any:
         """The optimizer that a text steps beside a schedule, if there is one alone."""
-        optimizers = [other for other, role in roles_in(self.scopes_of(key)).items() if role == OPTIMIZER]
+        optimizers = optimizers_in_reach(self.scopes_of(key), self.path.frame)
         if len(optimizers) != 1:
             return None
         owner, _, name = optimizers[0].rpartition(".")

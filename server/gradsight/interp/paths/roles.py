@@ -15,6 +15,7 @@ from gradsight.interp.paths.graph_makers import graph_makers, stepped_things, th
 from gradsight.interp.syntax import remembered
 from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.model.name_hints import BY_NAME, suggests
+from gradsight.model.sites import Frame
 
 OF_LEAVES = {"grad", "is_leaf", "requires_grad", "grad_fn", "requires_grad_", "retain_grad", "numpy"}
 """What depends on whether unknown code gave a tensor back as it was."""
@@ -323,6 +324,17 @@ def words_of(key: str) -> set[str]:
     """The words of a name, without those that every such name has."""
     parts = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+", last_part(key).replace("_", " "))
     return {part.lower() for part in parts} - PLAIN_WORDS
+
+
+def optimizers_in_reach(scopes: list[ast.AST], running: Frame) -> list[str]:
+    """The optimizers that a function may step, of those that the texts of its class speak of: no local name of another method."""
+    function = running.function
+    own = roles_in([function.node]) if function is not None else {}
+    return [
+        key
+        for key, role in roles_in(scopes).items()
+        if role == OPTIMIZER and (function is None or "." in key or key in own)
+    ]
 
 
 def roles_in(scopes: list[ast.AST]) -> dict[str, str]:
