@@ -195,7 +195,7 @@ class CutTerms:
             constant = isinstance(tensor, Tensor) and tensor.needs_grad() is False
             if constant and result.shape in ((), None):
                 (self.scaled if result.shape == () else self.scaled_shapeless).add(result)
-        if type(other) is Number and other.cuts and name in SCALING and isinstance(result, Tensor):
+        if isinstance(other, Number) and other.cuts and name in SCALING and isinstance(result, Tensor):
             for cut in sorted(other.cuts, key=order_of):
                 wanted = measures(cut, tensor) if name == "__truediv__" else computes_on_parameter(cut)
                 if wanted and cut.kind == "number" and result.node is not None:

@@ -16,6 +16,7 @@ from gradsight.interp.path_state import PathEnded, PathState, RaisedError
 from gradsight.interp.paths.descriptions import only_describes
 from gradsight.interp.paths.late_settings import LateSettings
 from gradsight.interp.paths.roles import called_on_self, deeds_of
+from gradsight.interp.paths.unfilled_methods import is_left_to_others, kept_by_others
 from gradsight.interp.python.generators import value_of
 from gradsight.interp.syntax import cuts_what_it_is_given, returns_value
 from gradsight.interp.syntax_parts import syntax_parts
@@ -98,6 +99,11 @@ class DistantCalls(LateSettings):
         target = function.defined().unit
         path.entered.add(function.node)
         self.entry.meet_scalers(args, node)
+        if args and is_left_to_others(path, function, args[0], node):
+            if function.binding == "property":
+                return kept_by_others(function, args[0])
+            path.tell(StandInApplied([one for _, one in self.nn.tensors_of(args[0], "parameter")]))
+            return self.entry.filled_in_elsewhere(args[0], function.name, args[1:], kwargs, node)
         if function.decorates is not None and target.path == home != function.unit.path:
             return self.through_decorator(function, function.decorates, args, kwargs, node)
         if target.path != home and args and isinstance(args[0], DESCRIBED):

@@ -357,7 +357,7 @@ class Evidence(UnknownGraphs):
         """What a method of another class makes: it may use all modules of its object, and leaves their gradients."""
         result = self.nn.unknown_result(f"method {name}, which other classes fill in", args, kwargs, node)
         if type(result) is Unknown and result.graph is None:
-            held = [self.stand_ins.get(id(one), one) for one in owner.attributes.values()]
+            held = [self.stand_ins.get(id(one), one) for one in (*owner.attributes.values(), owner)]
             if not any(map(is_module, held)) and self.trains_in_view():
                 held = [self.make_stand_in(one, MODULE, key, node) for key, one in called_modules(owner)]
             modules = [one for one in held if is_module(one)]

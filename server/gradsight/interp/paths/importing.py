@@ -89,7 +89,7 @@ class Importing(UnitRunner):
         importer = self.path.frame.unit
         is_ours = importer.path.startswith(OURS)
         source = self.from_workspace(finder, name, level) if finder is not None and not is_ours else None
-        if source is not None and not level and self.is_library_itself(name, importer.path):
+        if source is not None and not level and self.is_meant_for_library(name, source, importer.path):
             source = None
         is_theirs = source is not None
         if source is None and not level:
@@ -125,6 +125,18 @@ class Importing(UnitRunner):
                 if isinstance(shown, ClassValue):
                     return shown
         return None
+
+    def is_meant_for_library(self, name: str, source: Source, importer: str) -> bool:
+        """Whether an import names a library though the workspace has a module of that name.
+
+        Inside a package `import lightning` is not the file `lightning.py` of that package.
+        """
+        program, top = self.path.program, name.partition(".")[0]
+        beside = f"{importer.rpartition('/')[0]}/{top}"
+        if source.path.startswith((f"{beside}.py", f"{beside}/")) and program.models(top) is not None:
+            if program.finder is not None and program.finder("", 1, importer) is not None:
+                return True
+        return self.is_library_itself(name, importer)
 
     def is_library_itself(self, name: str, importer: str) -> bool:
         """Whether the workspace holds a library that there is a model of, and a file outside of it imports it.

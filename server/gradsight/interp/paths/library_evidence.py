@@ -17,6 +17,7 @@ from gradsight.interp.paths.settings_defaults import default_in, names_of_settin
 from gradsight.interp.paths.unknown_graphs import DESCRIBING, may_be_one, spoken_callee
 from gradsight.interp.syntax import names_read
 from gradsight.model.name_hints import suggests
+from gradsight.model.read_numbers import ReadNumber, read_by
 from gradsight.model.tensors import Cut, Maybe, Node, Tensor
 from gradsight.model.values import (
     Array,
@@ -157,13 +158,17 @@ class EvidenceLibraries(Transforms):
         self.entry.prove_graph(seen, node)
         tensor = self.entry.as_graph_tensor(seen)
         if tensor is None or tensor.needs_grad() is not True:
-            return Number(value.cuts)
+            source = Tensor(self.path.site(node), requires_grad=Maybe("the value has a graph", weak=True))
+            return ReadNumber(value.cuts, Cut("number", "item", self.path.site(node), source, self.path.tick))
         return Number(value.cuts | {Cut("number", "item", self.path.site(node), tensor, self.path.tick)})
 
     def differentiates(
         self, receiver: Unknown, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> bool:
         """`loss.backward()`, `engine.backward(loss)`: goes through the graph, if there is one or a cut shows that there is none."""
+        if not args and (named := [one for name, one in kwargs.items() if suggests("loss", name)]):
+            # `booster.backward(loss=loss, optimizer=optimizer)`.
+            args = named[:1]
         if receiver.graph is None and not args:
             self.entry.prove_differentiated(receiver, node)
         if receiver.graph is not None:
@@ -190,9 +195,12 @@ class EvidenceLibraries(Transforms):
 
     def without_graph(self, value: Value, node: ast.AST) -> Tensor | None:
         """A number, or a value that was cut off, as the tensor without a graph that nothing can be differentiated by."""
-        if isinstance(value, (Number, Array)) and value.cuts:
+        if isinstance(value, (Number, Array)) and (value.cuts or isinstance(value, ReadNumber)):
             plain = Tensor(self.path.site(node), shape=())
-            plain.cuts = value.cuts
+            callee = spoken_callee(node)
+            self.path.premises.setdefault(f"`{callee}` differentiates what it is given")
+            proved = any(cut.source.needs_grad() is True for cut in value.cuts)
+            plain.cuts = value.cuts if proved else read_by(value) or value.cuts
             return plain
         if type(value) is Unknown and value.plain and value.cuts:
             return self.entry.assumed_tensor(value)
@@ -288,7 +296,9 @@ def speaks_of_receiver(call: ast.AST) -> bool:
 
 
 def is_loss_given(call: ast.AST) -> bool:
-    """`strategy.backward(loss, model)`: the first argument is spoken of as a loss."""
+    """`strategy.backward(loss, model)`: the first argument, or one that is given by name, is spoken of as a loss."""
+    if isinstance(call, ast.Call) and any(suggests("loss", one.arg or "") for one in call.keywords):
+        return True
     first = call.args[0] if isinstance(call, ast.Call) and call.args else None
     while isinstance(first, (ast.Call, ast.Attribute)):
         first = first.func if isinstance(first, ast.Call) else first.value

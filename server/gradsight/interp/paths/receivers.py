@@ -8,6 +8,7 @@ import contextlib
 from gradsight.interp.path_state import PathEnded, RaisedError
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.roles import called_on_self, deeds_of, role_of
+from gradsight.interp.paths.unfilled_methods import WHAT_OTHERS_ADD, leaves_methods_open
 from gradsight.interp.syntax import remembered, remembered_of
 from gradsight.interp.syntax_parts import assigned, parts_of
 from gradsight.model.unfinished import leave_unfinished
@@ -55,7 +56,20 @@ def make_receiver(machine: Machine, cls: ClassValue, given: dict[str, Value] | N
         instance.open = instance.open or cls.kind == "plain"
         if cls.kind == "module":
             machine.nn.init_module(instance, [], {}, cls.node or ast.Pass())
+    if cls.kind == "module" and leaves_methods_open(cls):
+        stand_for_others(machine, instance)
     return instance
+
+
+def stand_for_others(machine: Machine, instance: Instance) -> None:
+    """A module whose class leaves methods to others: it has what they need, which includes something that learns."""
+    instance.open = True
+    if machine.nn.tensors_of(instance, "parameter") or instance.module is None:
+        return
+    added = machine.entry.unknown_module(WHAT_OTHERS_ADD, instance.cls.node or ast.Pass(), is_part=True)
+    instance.attributes[WHAT_OTHERS_ADD] = added
+    instance.module.registered[WHAT_OTHERS_ADD] = "module"
+    machine.premises.setdefault(f"what derives from `{instance.cls.name}` has trainable parameters")
 
 
 def complete(machine: Machine, instance: Instance) -> None:

@@ -13,6 +13,7 @@ from gradsight.interp.python.generators import generator_method
 from gradsight.interp.shared_names import EnclosedNames
 from gradsight.model.library_objects import Distribution
 from gradsight.model.passed_cuts import cuts_of
+from gradsight.model.read_numbers import read_by
 from gradsight.model.tensors import NO_CUTS, Cut, Tensor
 from gradsight.model.trace import ClassTensorRead, ForwardCalled, ItemStoring
 from gradsight.model.unseen_holders import may_be_held, may_require_grad
@@ -416,7 +417,7 @@ class Objects(FunctionObjects):
         """Methods of numbers, iterators and functions."""
         if isinstance(receiver, (Number, Array)) and name == "backward":
             proved = frozenset(cut for cut in receiver.cuts if cut.source.needs_grad() is True)
-            cuts = proved or self.cut_by_number(node) or receiver.cuts
+            cuts = proved or self.cut_by_number(node) or read_by(receiver) or receiver.cuts
             if cuts:
                 # Python refuses what a tensor without a graph would refuse, for the same reason.
                 plain = Tensor(self.path.site(node), shape=())

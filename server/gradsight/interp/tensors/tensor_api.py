@@ -8,6 +8,7 @@ from gradsight.interp.tensors.changes import change_of_array
 from gradsight.interp.tensors.fact_selection import bind, dtype_name, short_name
 from gradsight.interp.tensors.indexing import Indexing
 from gradsight.interp.tensors.shapes import numel
+from gradsight.model.read_numbers import ReadNumber
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import INTEGRAL, NO_CUTS, Cut, Maybe, Node, Tensor, is_mask
 from gradsight.model.trace import FlagRefused, Hooked, NumpyRefused, Read, WriteRefused
@@ -336,6 +337,8 @@ class TensorApi(Indexing):
             return numbers
         if name in ("bool", "__bool__"):
             return Unknown("truth of a tensor", "bool")
+        if name == "item" and (taken := cuts - tensor.cuts):
+            return ReadNumber(cuts, *taken)
         return Number(cuts)
 
     def tensor_from_array(self, array: Array, node: Syntax) -> Tensor:
