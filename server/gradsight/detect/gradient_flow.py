@@ -153,7 +153,7 @@ class GradientFlow:
                 lost = {leaf for leaf in lost if leaf.requires_grad is True}
                 if lost and not self.makes_target(cut, run):
                     if not self.path.escaped_between(lost, cut.tick, run.tick):
-                        self.report_cut(cut, min(lost, key=lambda leaf: leaf.serial), run, run.site)
+                        self.report_cut(cut, min(lost, key=lambda leaf: leaf.serial), run, run.site, [])
                     return
 
     def feeds_another(self, optimizer: Optimizer, site: Site) -> bool:
