@@ -291,3 +291,34 @@ for step in range(5):
 
 def test_values_that_a_parameter_begins_with_are_not_blamed_for_a_later_cut() -> None:
     check(NORMALISING.format(cut=""))
+
+
+CODEBOOK = """
+encoder, decoder, book = nn.Linear(4, 3), nn.Linear(3, 4), nn.Embedding(8, 3)
+opt = torch.optim.Adam([*encoder.parameters(), *decoder.parameters(), *book.parameters()])
+for x in torch.randn(9, 5, 4):
+    z = encoder(x)
+    code = book(torch.cdist(z, book.weight).argmin(1))
+    commit = F.mse_loss(code.detach(), z){first}
+    moved = {moved}
+    code = z + (code - z).detach()
+    loss = F.mse_loss(decoder(code), x) + commit + moved
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "first"),
+    [("F.mse_loss(code.detach(), z)  # GS203", ""), ("0", "  # GS203")],
+)
+def test_a_codebook_without_gradient_is_not_blamed_on_its_straight_through_estimator(
+    moved: str, first: str
+) -> None:
+    check(CODEBOOK.format(moved=moved, first=first))
+
+
+@pytest.mark.parametrize("moved", ["F.mse_loss(code, z.detach())", "(code - z.detach()).pow(2).mean()"])
+def test_a_codebook_that_learns_is_fine(moved: str) -> None:
+    check(CODEBOOK.format(moved=moved, first=""))

@@ -103,3 +103,32 @@ def test_a_weight_that_was_cut_out_of_a_sum_brings_no_term_of_it(
 def test_a_number_beside_such_a_weight_is_still_seen(tmp_path: Path, standby: Standby) -> None:
     text = BALANCED.format(cut=".item()", term=" + critic.weight.square().sum().item()")
     assert codes(run(standby, text, tmp_path)) == [("GS202", 10)]
+
+
+CODEBOOK = """\
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+encoder, decoder, book = nn.Linear(4, 3), nn.Linear(3, 4), nn.Embedding(8, 3)
+opt = torch.optim.Adam([*encoder.parameters(), *decoder.parameters(), *book.parameters()])
+for x in torch.randn(4, 5, 4):
+    z = encoder(x)
+    code = book(torch.cdist(z, book.weight).argmin(1))
+    moved = {moved}
+    code = z + (code - z).detach()
+    loss = F.mse_loss(decoder(code), x) + moved
+    opt.zero_grad()
+    loss.backward()
+    opt.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("moved", "told"),
+    [("F.mse_loss(code.detach(), z)", [("GS203", 10)]), ("F.mse_loss(code, z.detach())", [])],
+)
+def test_a_straight_through_estimator_is_not_blamed(
+    moved: str, told: list[tuple[str, int]], tmp_path: Path, standby: Standby
+) -> None:
+    assert codes(run(standby, CODEBOOK.format(moved=moved), tmp_path)) == told

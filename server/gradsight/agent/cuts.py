@@ -14,7 +14,16 @@ from gradsight.agent.faults import Fault, FaultStep, Kind, calls_of, step_at
 from gradsight.agent.graph import Node, base_name, leaf_of, walk_nodes
 from gradsight.agent.oplog import OpLog, operator_label
 from gradsight.agent.shadow import Divergence, Leaf, Mask, Shadow
-from gradsight.agent.sites import FrameKey, SourceRange, Stack, line_of, place_of, text_of, tree_of
+from gradsight.agent.sites import (
+    FrameKey,
+    SourceRange,
+    Stack,
+    line_of,
+    place_of,
+    statement_of,
+    text_of,
+    tree_of,
+)
 
 # Operators whose derivative is zero everywhere: the graph goes on, the gradient does not.
 ZERO_DERIVATIVE = frozenset(
@@ -118,6 +127,11 @@ def cutting_events(shadow: Shadow, missing: Mask, events: Mask) -> list[tuple[Di
     A value can pass several cuts and stay connected by another path; the last one passed is where the path was lost.
     """
     passed = [event for event in shadow.events_in(events) if event.kind in _CUT_KINDS and event.stack]
+    straight = [event for event in passed if passes_straight_through(event)]
+    if straight:
+        # Nothing is lost there, nor at what chose the value: a cut beside them is the one to tell.
+        meant = [event for event in passed if event not in straight and event.kind != "non-diff"]
+        passed = meant or passed
     passed.sort(key=lambda event: (WEIGHT_OF_CUT.get(event.kind, 2), event.passed), reverse=True)
     found: list[tuple[Divergence, Mask]] = []
     rest = missing
@@ -127,6 +141,22 @@ def cutting_events(shadow: Shadow, missing: Mask, events: Mask) -> list[tuple[Di
             found.append((event, covered))
             rest &= ~covered
     return found
+
+
+def passes_straight_through(event: Divergence) -> bool:
+    """`z + (code - z).detach()`: the value of one side with the gradient of the other."""
+    if event.kind not in ("detach", "data"):
+        return False
+    statement = statement_of(event.stack[0])
+    for sum_ in ast.walk(statement) if statement is not None else ():
+        if isinstance(sum_, ast.BinOp) and isinstance(sum_.op, ast.Add):
+            for other, cut in ((sum_.left, sum_.right), (sum_.right, sum_.left)):
+                function = cut.func if isinstance(cut, ast.Call) else cut
+                inner = function.value if isinstance(function, ast.Attribute) else None
+                if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Sub):
+                    if ast.dump(inner.right) == ast.dump(other):
+                        return True
+    return False
 
 
 def cut_fault(

@@ -32,6 +32,7 @@ from gradsight.model.trace import (
 )
 from gradsight.model.values import AbsentGrad, Instance, Layer, Mapping
 
+MOST_OTHERS = 3
 LINEAR = {"add", "sub", "mul", "div", "neg", "mean", "sum", "stack", "cat", "add_", "sub_", "mul_", "div_", "index", "squeeze", "to"}  # fmt: skip
 INITIALISING = (
     "init.",
@@ -152,7 +153,7 @@ class GradientFlow:
                 lost = {leaf for leaf in lost if leaf.requires_grad is True}
                 if lost and not self.makes_target(cut, run):
                     if not self.path.escaped_between(lost, cut.tick, run.tick):
-                        self.report_cut(cut, min(lost, key=lambda leaf: leaf.serial), run, run.site)
+                        self.report_cut(cut, min(lost, key=lambda leaf: leaf.serial), run, run.site, [])
                     return
 
     def feeds_another(self, optimizer: Optimizer, site: Site) -> bool:
@@ -179,6 +180,13 @@ class GradientFlow:
                 return
             causes = [cut for cut in run.cuts if parameter in self.leaves_behind(cut)]
             if causes:
+                meant = [cut for cut in causes if not self.passes_straight_through(cut, run)]
+                if meant and len(meant) < len(causes):
+                    # What chose the code has no gradient by its nature, and lies behind the cuts of what was chosen.
+                    earlier = {
+                        one for cut in meant if cut.source.needs_grad() is True for one in cut.source.cuts
+                    }
+                    causes = [cut for cut in meant if cut not in earlier] or meant
                 blamed = [cut for cut in causes if not self.makes_target(cut, run)] if len(causes) > 1 else []
                 cut = max(blamed or causes, key=lambda cut: (cut.tick, cut.serial))
                 if self.path.escaped_between({parameter}, cut.tick, run.tick):
@@ -196,7 +204,7 @@ class GradientFlow:
                     or is_target_network(cut, parameter)
                     or self.follows_another(cut, parameter)
                 ):
-                    self.report_cut(cut, parameter, run, site)
+                    self.report_cut(cut, parameter, run, site, blamed or causes)
                 return
 
     def only_applies_what_was_loaded(self, cut: Cut) -> bool:
@@ -229,6 +237,22 @@ class GradientFlow:
                     found = True
         return found
 
+    def passes_straight_through(self, cut: Cut, run: Any) -> bool:
+        """`z + (code - z).detach()`: the value of one side and the gradient of the other, which learns."""
+        made = cut.source.node
+        if cut.kind not in ("detach", "data") or made is None or made.op not in ("sub", "rsub"):
+            return False
+        sides = [operand for operand in made.operands if operand.node is not None]
+        if len(sides) != 2:
+            return False
+        joined = {
+            operand.node
+            for node in nodes_behind(run.loss.edge())
+            if node.op == "add" and any(cut in operand.cuts for operand in node.operands)
+            for operand in node.operands
+        }
+        return any(side.node in joined for side in sides)
+
     def leaves_behind(self, cut: Cut) -> set[Tensor]:
         """The leaves whose gradient stops at the cut, through earlier cuts too."""
         known: set[Tensor] | None = self.cut_leaves.get(cut)
@@ -237,7 +261,7 @@ class GradientFlow:
             self.cut_leaves[cut] = known
         return known
 
-    def report_cut(self, cut: Cut, parameter: Tensor, run: Any, site: Site) -> None:
+    def report_cut(self, cut: Cut, parameter: Tensor, run: Any, site: Site, others: list[Cut]) -> None:
         hidden = next((leaf for leaf in run.leaves if cut in leaf.cuts and leaf in self.declared), None)
         steps = [Step("made", cut.source.site, "still in the graph here"), *steps_of_mode(cut)]
         if hidden is not None:
@@ -248,6 +272,10 @@ class GradientFlow:
                     "`requires_grad` is set again here, which hides the cut",
                 )
             )
+        places = {one.site.key: one.site for one in others if one.site.key != cut.site.key}
+        steps += [Step("cut", place, "its other way to the loss is cut here") for place in places.values()][
+            :MOST_OTHERS
+        ]
         steps.append(Step("needed", run.site, "this `backward()` stops at the cut"))
         steps += self.path.call_steps(cut.site)
         # Those of a module that is not known may be fed where another arm is taken.
