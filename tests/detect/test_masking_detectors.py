@@ -1,4 +1,4 @@
-"""Detectors of what is masked or passed over, each by itself: NaN behind `where`, and freezes by a name that no part has."""
+"""Detectors of what is masked, passed over or overwritten, each by itself: NaN behind `where`, freezes by a name that no part has."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import ast
 
 import pytest
 
+from gradsight.detect.dropped_sums import DroppedSums
 from gradsight.detect.freezes_by_name import FreezesByName
 from gradsight.detect.masked_nans import MaskedNans
-from gradsight.model.trace import Combined, Frozen, PartsSorted, Used
+from gradsight.detect.shared_rows import SharedRows
+from gradsight.model.trace import (
+    Assigned,
+    Augmented,
+    Combined,
+    ContainerMade,
+    Frozen,
+    PartsSorted,
+    Stored,
+    Used,
+)
 from gradsight.model.values import Seq
 from tests.detect.staging import Stage
 
@@ -64,3 +75,36 @@ def test_one_that_froze_something_or_asks_for_more_is_not_told() -> None:
     assert sorted_by('"embed" in name', "embed", "attention", is_frozen=True) == []
     assert sorted_by('"attn" in name and chosen(p)', "embed") == []
     assert sorted_by('"embed" not in name', "embed") == []
+
+
+def repeated(fill: str) -> list[tuple[str, int]]:
+    stage = Stage(f"rows = [[]] * 2\n{fill}")
+    row = Seq("list", [])
+    detector = SharedRows(stage, stage.claims)
+    stage.hears(detector, ContainerMade(Seq("list", [row, row]), "repeat", stage.find("[[]] * 2")))
+    return stage.hears(detector, Stored(stage.tensor(fill, "x"), stage.at(fill), row))
+
+
+def test_what_is_put_into_one_of_repeated_lists_is_told_where_they_are_made() -> None:
+    assert repeated("rows[0].append(x)") == [("alias-read-after-write", 1)]
+    assert repeated("row.append(x)") == []
+
+
+def overwritten(is_walked: bool) -> list[tuple[str, int]]:
+    stage = Stage("for x in y:\n    loss = 0\n    loss += f(x)\n    loss = g(x)\nloss.backward()")
+    weight = stage.tensor("g(x)", "w", is_parameter=True)
+    first = stage.tensor("f(x)", "loss", "add", (weight,), shape=())
+    second = stage.tensor("g(x)", "loss", "mul", (weight,), shape=())
+    assert first.node is not None
+    assert second.node is not None
+    second.node.walked = stage.at("loss.backward()")
+    first.node.walked = second.node.walked if is_walked else None
+    detector = DroppedSums(stage, stage.claims)
+    stage.hears(detector, Augmented(stage.find("loss += f(x)"), 0, first, first))
+    stage.names["loss"] = second
+    return stage.hears(detector, Assigned(stage.find("loss = g(x)"), 0), finish=True)
+
+
+def test_a_sum_that_is_overwritten_before_its_backward_is_told() -> None:
+    assert overwritten(is_walked=False) == [("term-unused", 4)]
+    assert overwritten(is_walked=True) == []

@@ -436,3 +436,80 @@ def test_optimizers_in_turn_that_clear_before_their_loss_are_not() -> None:
     check(in_turn("for other in optimizers: other.zero_grad()", "pass"))
     check(in_turn("pass", "generator.zero_grad(); critic.zero_grad()"))
     check(in_turn("critic.requires_grad_(number == 1)", "optimizer.zero_grad()"))
+
+
+def summed(terms: str) -> str:
+    return f"""
+class Tasks(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(3, 4)
+        self.heads = nn.ModuleList(nn.Linear(4, 1) for _ in range(3))
+
+    def losses(self, x):
+        h = torch.relu(self.body(x))
+{terms}
+
+net = Tasks()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    loss = net.losses(torch.randn(5, 3))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_sum_of_losses_that_is_overwritten_is_reported() -> None:
+    check(
+        summed(
+            "        loss = 0.0\n        for head in self.heads:\n            loss = head(h).square().mean()\n        return loss"
+        ),
+        ("GS209", "loss = head(h)"),
+    )
+    check(
+        summed(
+            "        loss = self.heads[0](h).square().mean()\n        loss += self.heads[1](h).square().mean()\n"
+            "        loss = 0.1 * self.heads[2](h).square().mean()\n        return loss"
+        ),
+        ("GS209", "loss = 0.1"),
+    )
+
+
+def test_a_sum_that_goes_on_or_begins_again_is_not() -> None:
+    check(
+        summed(
+            "        loss = 0.0\n        for head in self.heads:\n            loss = loss + head(h).square().mean()\n        return loss"
+        )
+    )
+    check(
+        summed(
+            "        loss = 0.0\n        for _ in range(3):\n            h = h + torch.tanh(h)\n            loss = self.heads[0](h).square().mean()\n"
+            "        return loss + self.heads[1](h).mean() + self.heads[2](h).mean()"
+        )
+    )
+    check(
+        summed(
+            "        parts = []\n        for head in self.heads:\n            loss = head(h).square().mean()\n            loss += head(h).abs().mean()\n"
+            "            parts.append(loss)\n        return sum(parts)"
+        )
+    )
+
+
+ROWS_OF_TERMS = """
+body, head = nn.Linear(3, 4), nn.Linear(4, 2)
+out = head(body(torch.randn(5, 3)))
+rows = {rows}
+for j in range(2):
+    {fill}
+sum(rows[0]).backward()
+"""
+
+
+def test_entries_that_are_all_one_list_are_reported_where_they_are_made() -> None:
+    check(ROWS_OF_TERMS.format(rows="[[]] * 2", fill="rows[j].append(out[:, j].mean())"), ("GS107", "rows ="))
+
+
+def test_lists_of_their_own_are_not() -> None:
+    check(ROWS_OF_TERMS.format(rows="[[] for _ in range(2)]", fill="rows[j].append(out[:, j].mean())"))
+    check(ROWS_OF_TERMS.format(rows="[[]] * 2", fill="rows[j] = [out[:, j].mean()]"))

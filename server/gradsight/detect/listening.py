@@ -22,6 +22,7 @@ from gradsight.detect.cut_terms import CutTerms
 from gradsight.detect.dead_terms import DeadTerms
 from gradsight.detect.direct_forwards import DirectForwards
 from gradsight.detect.double_activations import DoubleActivations
+from gradsight.detect.dropped_sums import DroppedSums
 from gradsight.detect.early_schedulers import EarlySchedulers
 from gradsight.detect.even_softmaxes import EvenSoftmaxes
 from gradsight.detect.failed_backwards import FailedBackwards
@@ -67,6 +68,7 @@ from gradsight.detect.returned_values import ReturnedValues
 from gradsight.detect.scaled_gradients import ScaledGradients
 from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
+from gradsight.detect.shared_rows import SharedRows
 from gradsight.detect.snapshot_aliases import SnapshotAliases
 from gradsight.detect.stepped_again import SteppedAgain
 from gradsight.detect.summed_rows import SummedRows
@@ -128,6 +130,7 @@ class Detectors:
             ZeroTerms(path, claims),
             CancelledGradients(path, claims),
             SharedMemory(path, claims),
+            SharedRows(path, claims),
             SummedRows(path, claims),
             MixedParts(path, claims),
             SecondNames(path, claims),
@@ -143,6 +146,7 @@ class Detectors:
             LostWrites(path, claims),
             UnusedTerms(path, claims),
             LoggedTotals(path, claims),
+            DroppedSums(path, claims),
             LeftStatistics(path, claims),
             GraphLeaks(path, claims),
             RecordedAverages(path, claims),

@@ -156,6 +156,19 @@ assert grid[0].item() == 1.0
 assert values.grad.tolist() == [1.0, 1.0, 1.0]
 ```
 
+A list that is repeated is one list in every place.
+
+```python
+import torch
+
+weight = torch.tensor([1.0, 2.0], requires_grad=True)
+losses = [[]] * 2  # warning: GS107
+for number in range(2):
+    losses[number].append(weight[number] ** 2)
+sum(losses[0]).backward()
+assert weight.grad.tolist() == [2.0, 4.0]
+```
+
 ## Use instead
 
 Clone the value that has to stay as it is.
@@ -256,6 +269,8 @@ def _message(event: Event) -> str:
     name, alias = named(event, "target", "the tensor"), named(event, "alias")
     if how == "list" and any(step.role == "written" for step in event.steps):
         return "every entry is the same tensor, which a later write changes: store a clone"
+    if how == "rows-of-one":
+        return "every entry is the same list, so what is put into one is in all: make them in a comprehension"
     if how == "list":
         return f"every stored entry is {name} itself, so this write changes all: store a clone"
     if how == "name":

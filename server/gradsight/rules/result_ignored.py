@@ -105,6 +105,21 @@ assert torch.equal(table.weight, before)
 A forward hook that binds `output` and returns nothing leaves the layer's output as it was. A hook on a view of a parameter,
 `weight[:].register_hook(f)`, is not run by what is computed with the parameter itself.
 
+So is a term that was added up and overwritten, or bound again in each iteration: `=` stands where `+=` was meant.
+
+```python
+import torch
+from torch import nn
+
+body, heads = nn.Linear(2, 2), nn.ModuleList([nn.Linear(2, 1), nn.Linear(2, 1)])
+features = body(torch.ones(4, 2))
+loss = 0.0
+for head in heads:
+    loss = head(features).pow(2).mean()  # warning: GS209
+loss.backward()
+assert heads[0].weight.grad is None
+```
+
 ## Use instead
 
 Assign the result.
@@ -155,6 +170,9 @@ if TYPE_CHECKING:
 
 def judge(event: Event) -> Finding | None:
     if event.kind == "term-unused":
+        if event.names.get("overwritten"):
+            message = f"{named(event, 'target')} is overwritten and never differentiated, so its terms are lost: `+=` adds to it"
+            return make_finding(event, RULE.code, RULE.name, message, "warning")
         if event.names.get("shown"):
             message = f"{named(event, 'target')} is only shown: no backward comes through its other terms"
             return make_finding(event, RULE.code, RULE.name, message, "warning")
