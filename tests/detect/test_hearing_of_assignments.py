@@ -37,8 +37,11 @@ def test_whoever_is_not_concerned_would_have_made_nothing_of_it(
         ("self.size = config.size", {"SnapshotAliases"}),
         ("self.sizes = [1, 2]", {"SnapshotAliases"}),
         ("a[0], a[1] = a[1], a[0]", {"ModuleAliases", "ReadsAfterWrite"}),
-        ("target = self.model", {"ModuleAliases", "SnapshotAliases", "PlaceAliases", "LostUpdates"}),
-        ("size = 3", {"LostUpdates"}),
+        (
+            "target = self.model",
+            {"ModuleAliases", "SnapshotAliases", "PlaceAliases", "LostUpdates", "DroppedSums"},
+        ),
+        ("size = 3", {"LostUpdates", "DroppedSums"}),
     ],
 )
 def test_the_text_says_whom_an_assignment_concerns(text: str, names: set[str]) -> None:

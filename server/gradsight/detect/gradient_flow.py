@@ -180,8 +180,9 @@ class GradientFlow:
                 return
             causes = [cut for cut in run.cuts if parameter in self.leaves_behind(cut)]
             if causes:
-                meant = [cut for cut in causes if not self.passes_straight_through(cut, run)]
-                if meant and len(meant) < len(causes):
+                straight = [cut for cut in causes if self.passes_straight_through(cut, run)]
+                meant = [cut for cut in causes if cut not in straight and cut.kind != "op"]
+                if meant and straight:
                     # What chose the code has no gradient by its nature, and lies behind the cuts of what was chosen.
                     earlier = {
                         one for cut in meant if cut.source.needs_grad() is True for one in cut.source.cuts
