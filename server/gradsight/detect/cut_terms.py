@@ -229,11 +229,12 @@ class CutTerms:
 
     def on_applied(self, fact: Applied) -> None:
         """`torch.min(ratio.detach() * advantage, ratio.clamp(low, high) * advantage)`: where the first is the smaller, nothing learns."""
-        result, operands = fact.result, [fact.first, *fact.arguments]
-        if fact.name.rpartition(".")[2] == "stack":
+        result, name = fact.result, fact.name.rpartition(".")[2]
+        if name == "stack":
             self.terms_stacked(fact)
-        if fact.name.rpartition(".")[2] not in CHOOSING or not isinstance(result, Tensor):
+        if name not in CHOOSING or not isinstance(result, Tensor):
             return
+        operands = [fact.first, *fact.arguments]
         tensors = list(dict.fromkeys(one for one in operands if isinstance(one, Tensor)))
         if len(tensors) != 2 or result.node is None:
             return

@@ -391,8 +391,8 @@ def is_constant_if_left_out(name: str, function: ast.AST) -> bool:
 
 def _constants_if_left_out(function: ast.AST) -> frozenset[str]:
     found: set[str] = set()
-    for node in syntax_parts(function):
-        if isinstance(node, ast.If) and (name := _asked_for_none(node.test)):
+    for node in parts_of(function, ast.If):
+        if name := _asked_for_none(node.test):
             found.update(
                 name
                 for statement in node.body
