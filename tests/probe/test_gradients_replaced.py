@@ -70,6 +70,7 @@ def test_a_gradient_that_is_only_rebound_is_seen(tmp_path: Path, standby: Standb
     edit = "g = p.grad\n        g = g.clamp(-0.1, 0.1)"
     assert codes(run(standby, ONE_NETWORK.format(edit=edit), tmp_path)) == [("GS515", 11)]
 
+
 BALANCED = """\
 import torch
 from torch import nn
@@ -93,7 +94,9 @@ for x in torch.randn(4, 4, 3):
 
 
 @pytest.mark.parametrize("cut", [".item()", ".detach()", ".data"])
-def test_a_weight_that_was_cut_out_of_a_sum_brings_no_term_of_it(cut: str, tmp_path: Path, standby: Standby) -> None:
+def test_a_weight_that_was_cut_out_of_a_sum_brings_no_term_of_it(
+    cut: str, tmp_path: Path, standby: Standby
+) -> None:
     assert codes(run(standby, BALANCED.format(cut=cut, term=""), tmp_path)) == []
 
 
