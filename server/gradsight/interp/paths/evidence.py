@@ -1,8 +1,7 @@
 """Unknown values that the program treats as something: stand-ins for modules and optimizers, and graphs through unknown code.
 
-*Stand-in*: a module (or an optimizer) of which nothing is known but that it is one.  A module's stand-in has one parameter
-for all that it may have, and what it returns depends on it and on the tensors it was given.  *Premise*: what must hold for
-that; whatever is concluded on a path with a premise is assumed.
+*Stand-in*: a module (or an optimizer) of which nothing is known but that it is one.  A module's has one parameter for all it
+may have, and returns what depends on it and on the tensors it was given.  *Premise*: what must hold for that, on whose path all is assumed.
 *Graph of an unknown*: code that is not known returns a value that depends on the tensors it was given; whoever uses the
 value, or an item or attribute of it, as a tensor has one with that graph.
 """
