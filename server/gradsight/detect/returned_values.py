@@ -3,7 +3,8 @@
 Only what is hardly ever meant counts: a copy by `torch.tensor`, a way through NumPy or plain numbers, soft weights of which
 only the largest is taken, a write under no_grad or through `.data` to what is returned.  A plain `detach` or `no_grad` in a
 forward says itself what it is for.
-A cut counts if what lies behind it (a parameter, an argument) reaches the returned value on no other way.
+A cut counts if what lies behind it (a parameter, an argument) reaches the returned value on no other way.  In any case counts
+`torch.tensor(t)`, of which torch itself warns, and a loss that is returned as `torch.tensor(loss.item())`.
 """
 
 from __future__ import annotations
@@ -49,8 +50,10 @@ class ReturnedValues:
         if not cuts:
             return
         reached = ends_behind([edge for tensor in returned if (edge := tensor.edge()) is not None])
+        of_losses = self.cuts_of_losses(returned)
         for cut in sorted(cuts, key=lambda cut: (cut.tick, cut.serial)):
-            lost = ends_behind(list(cut.edges)) - reached
+            behind = ends_behind(list(cut.edges))
+            lost = behind if cut.kind == "copy" or cut in of_losses else behind - reached
             if not lost or is_bare_argument(cut) or is_own_value(cut) or cut.op in SIZES:
                 continue
             parameter = next((end for end in lost if isinstance(end, Tensor)), None)
@@ -73,6 +76,14 @@ class ReturnedValues:
                 parameter=parameter.label if parameter is not None else "",
             )
             return
+
+    def cuts_of_losses(self, returned: list[Tensor]) -> set[Cut]:
+        """Where losses became numbers, if nobody has differentiated them and they are not returned with their graphs as well."""
+        if self.path.backwards:
+            return set()
+        bare = [tensor for tensor in returned if tensor.edge() is None]
+        found = {cut for tensor in bare for cut in tensor.cuts}
+        return {cut for cut in found if suggests("loss", cut.source.label) and cut.source not in returned}
 
     def check_writes(self, returned: list[Tensor]) -> None:
         """Values that were changed behind autograd's back and are returned as they are."""

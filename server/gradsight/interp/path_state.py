@@ -250,6 +250,7 @@ class PathState:
         self.frame: Frame = None  # type: ignore[assignment]
         self.context = "script"
         self.executed: set[ast.AST] = set()
+        self.executed_quietly: set[ast.AST] = set()  # Those that were called with grad mode off.
         self.entered: set[ast.AST] = set()  # Functions that were executed, be it in part.
         self.startable: list[Any] = []  # Objects of libraries that are started if nothing else does it.
         self.picked: list[Mapping] = []
@@ -263,8 +264,7 @@ class PathState:
         self.modules_made: list[Any] = []
         self.node: ast.AST = ast.Pass()
         self.ended_early = False
-        self.ended_at: Site | None = None
-        """Where the budget was spent."""
+        self.ended_at: Site | None = None  # Where the budget was spent.
         self.has_optional_arguments = self.leaves_out_optional = False
         """Whether the entry has arguments that default to None, and whether they are None on this path."""
         self.kept_alive: list[Any] = []

@@ -362,6 +362,8 @@ class Explorer:
             record.executed -= training_around([one for one in left if one[0] in self.alive])
             if not second.has_come_far:
                 record.executed -= trained_in(self.calls)
+            if second.only_shows:
+                record.executed &= second.called_quietly
         record.events = together.conclusions()
         record.spent = given - max(0, budget)
         for machine in self.over:

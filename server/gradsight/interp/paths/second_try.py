@@ -2,6 +2,9 @@
 
 The first are tried once more, and models are followed no further then than a share of the work allows.  After the others, what
 trains in the file is executed by itself: it was given something, a default or a guess, that it does not work with.
+
+A script that only shows its model, `print(Net()(torch.randn(2, 3)).shape)`, says nothing of a backward: what it calls with grad mode on
+is executed by itself, as if there were no such script.
 """
 
 from __future__ import annotations
@@ -21,11 +24,17 @@ class SecondTry:
         """Whether the paths are second tries."""
         self.has_come_far = False
         """Whether one of them came to its end, trained something, or raised with nothing left to chance."""
+        self.only_shows = True
+        """Whether nothing was trained on any of them, nor prepared for that."""
+        self.called_quietly: set[ast.AST] = set()
+        """Functions that were called with grad mode off."""
 
     def note(self, machine: Machine, raised: bool) -> None:
         """A path was executed."""
         is_certain = not (raised and machine.decisions)
         self.has_come_far = self.has_come_far or is_certain or bool(machine.log)
+        self.only_shows = self.only_shows and not (machine.log or machine.backwards)
+        self.called_quietly |= machine.executed_quietly
 
     def is_wanted(self, machine: Machine) -> bool:
         """Whether the path that came to no end is tried once more; then all that follow are such tries."""

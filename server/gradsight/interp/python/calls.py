@@ -218,6 +218,8 @@ class Calls(Expressions):
         if self.path.isolated and not self.path.unheard:
             self.path.activations.append(callee)
         self.path.executed.add(syntax)
+        if not self.path.grad_mode:
+            self.path.executed_quietly.add(syntax)
         if isinstance(syntax, ast.Lambda):
             previous = self.path.enter(callee)
             leave = self.enter_wrappers(function.wrappers) if function.wrappers else None

@@ -411,6 +411,9 @@ class ModuleMethods(ModuleRegistry):
             layer = target.attributes.get("<layer>")
             if name in ("forward", "__call__") and isinstance(layer, Layer):
                 return self.call_layer(layer, args, kwargs, node)
+            if name == "__call__":
+                # A class that overrides it would be called again.
+                return self.call_module(target, args, kwargs, node)
             if name in MODULE_METHODS:
                 if name == "train":
                     return self.module_train(target, args, kwargs, node)

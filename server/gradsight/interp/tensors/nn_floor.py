@@ -89,6 +89,11 @@ class ModulesFloor(metaclass=ABCMeta):
     ) -> Value: ...
 
     @abstractmethod
+    def call_module(
+        self, instance: Instance, args: list[Value], kwargs: dict[str, Value], node: Syntax
+    ) -> Value: ...
+
+    @abstractmethod
     def unknown_result(
         self, reason: str, args: list[Value], kwargs: dict[str, Value], node: Syntax | None = None
     ) -> Value: ...
