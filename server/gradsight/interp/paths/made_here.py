@@ -51,7 +51,7 @@ def _writes_only_to_made(function: ast.AST, table: Table) -> frozenset[str] | No
     return frozenset(made.methods) if all(map(made.is_harmless, made.writes())) else None
 
 
-class WrittenThing(NamedTuple):
+class InPlaceWrite(NamedTuple):
     """A write: by which statement, to what, and whether that would be to an item if it is a container."""
 
     statement: ast.stmt
@@ -77,6 +77,8 @@ class MadeHere:
         self.asked: set[tuple[int, str, bool]] = set()
         self.note_places(function.body, None)
         self.parameters = {one.arg: one for one in parts_of(function.args, ast.arg)}
+        self.inner = {one.arg for one in parts_of(function, ast.arg)} - {*self.parameters}
+        """Parameters of functions inside of it, which are called like its own names."""
 
     def note_places(self, block: list[ast.stmt], around: ast.stmt | None) -> None:
         for index, statement in enumerate(block):
@@ -86,31 +88,33 @@ class MadeHere:
 
     # -- what is written ---------------------------------------------------------------------------------------------
 
-    def writes(self) -> Iterator[WrittenThing]:
+    def writes(self) -> Iterator[InPlaceWrite]:
         for statement in self.places:
+            is_inner = isinstance(statement, (*Function, ast.ClassDef))
             for part in own_parts(statement):
-                yield from self.writes_of(statement, part)
+                for write in self.writes_of(statement, part):
+                    yield write._replace(to=None) if is_inner else write
 
-    def writes_of(self, statement: ast.stmt, part: ast.AST) -> Iterator[WrittenThing]:
+    def writes_of(self, statement: ast.stmt, part: ast.AST) -> Iterator[InPlaceWrite]:
         if isinstance(part, ast.Call):
             if names_writing(called_name(part)):
-                yield WrittenThing(
+                yield InPlaceWrite(
                     statement, part.func.value if isinstance(part.func, ast.Attribute) else None, True
                 )
             if any(one.arg in ("inplace", "out") for one in part.keywords):
-                yield WrittenThing(statement, None, True)
+                yield InPlaceWrite(statement, None, True)
         elif isinstance(part, ast.AugAssign):
             if not is_of_sequences(part):
-                yield WrittenThing(statement, part.target, not isinstance(part.target, ast.Name))
+                yield InPlaceWrite(statement, part.target, not isinstance(part.target, ast.Name))
         elif isinstance(part, ast.Assign):
             for target, _ in (pair for one in part.targets for pair in pairs(one, part.value)):
                 if isinstance(target, ast.Subscript) and not is_text(target.slice):
                     if not self.is_container(target.value):
-                        yield WrittenThing(statement, target.value, False)
+                        yield InPlaceWrite(statement, target.value, False)
         elif (isinstance(part, ast.Attribute) and part.attr == "data") or isinstance(
             part, (ast.Global, ast.Nonlocal)
         ):
-            yield WrittenThing(statement, None, True)
+            yield InPlaceWrite(statement, None, True)
 
     def is_container(self, node: ast.expr) -> bool:
         """Whether the text does to a value what can be done to Python's containers and to no tensor: `seen.get(index)`."""
@@ -120,7 +124,7 @@ class MadeHere:
             for method in deeds_of(self.function).done_to(key)
         )
 
-    def is_harmless(self, write: WrittenThing) -> bool:
+    def is_harmless(self, write: InPlaceWrite) -> bool:
         return write.to is not None and self.is_made(write.to, write.statement, write.of_items)
 
     # -- what was made -----------------------------------------------------------------------------------------------
@@ -172,6 +176,10 @@ class MadeHere:
 
     def bound(self, name: str, at: ast.stmt) -> Iterator[tuple[ast.expr | None, ast.stmt]]:
         """What a name may be bound to when a statement begins, and by which statement; None for what is not known."""
+        if name in self.inner:
+            yield None, at
+        # A comprehension has names of its own.
+        yield from (one for one in self.bound_in(at, name) if one[0] is None)
         here: ast.stmt | None = at
         while here is not None:
             place = self.places[here]
