@@ -259,7 +259,7 @@ def test_shells_complete_commands_and_options(shell: str, capsys: pytest.Capture
         ("gradsight ch", ["check"]),
         ("gradsight check --exit-z", ["--exit-zero"]),
         ("gradsight check --output-format g", ["github", "gitlab", "grouped"]),
-        ("gradsight check --select GS21", ["GS210", "GS211"]),
+        ("gradsight check --select GS21", ["GS210", "GS211", "GS212"]),
         ("gradsight explain inplace-on-sa", ["inplace-on-saved"]),
         ("gradsight check tra", []),
     ],

@@ -242,8 +242,9 @@ class PathState:
         self.setting_names: dict[Unknown, str] = {}  # Under which names values were read from settings.
         self.options: dict[str, Value] = {}  # What options of the command line are if nobody gives them.
         self.usual_ways: set[int] = set()  # Conditions that were decided as they are then.
+        # The functional transforms that are running, innermost last, each with the number of the newest object before it.
         self.transforms: list[tuple[str, int]] = []
-        """The functional transforms that are running, innermost last, each with the number of the newest object before it."""
+        self.has_transformed = False  # Something was differentiated without a backward, by torch.func.
         self.premises: dict[str, None] = {}
         """What this path takes unknown values for: whatever is concluded on it is assumed."""
         self.unheard = False  # While an imported module is executed, nothing of it is claimed.
@@ -253,8 +254,7 @@ class PathState:
         self.executed_quietly: set[ast.AST] = set()  # Those that were called with grad mode off.
         self.entered: set[ast.AST] = set()  # Functions that were executed, be it in part.
         self.startable: list[Any] = []  # Objects of libraries that are started if nothing else does it.
-        self.picked: list[Mapping] = []
-        """Dicts of which an item was read under a key that is not known: any of the others may be meant."""
+        self.picked: list[Mapping] = []  # Dicts read under a key that is not known: any item may be meant.
         self.unanswered: list[tuple[int, Site]] = []
         """The user's functions that a library called for a value and that gave none, each with the time."""
         self.optimizers: list[Optimizer] = []

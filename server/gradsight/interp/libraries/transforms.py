@@ -207,6 +207,7 @@ class Transforms(Library):
                 return part
 
             given = [changed(first, differentiated), *inner[1:]]
+            self.path.has_transformed = True
             self.path.transforms.append(("torch.func.grad", level))
             try:
                 result = self.language.call(function, given, named, place)

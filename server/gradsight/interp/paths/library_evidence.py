@@ -251,7 +251,8 @@ class EvidenceLibraries(Transforms):
         result = super().unknown_method(receiver, name, args, kwargs, node)
         if type(result) is Unknown:
             result.given = result.given or receiver.given
-            result.frozen = name == "requires_grad_" and args[:1] == [False]
+            # `model.requires_grad_(False).to(device)`: what comes out is the frozen model still.
+            result.frozen = args[:1] == [False] if name == "requires_grad_" else receiver.frozen
         if (
             name in OF_CONTAINERS
             and type(result) is Unknown

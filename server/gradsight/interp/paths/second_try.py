@@ -25,7 +25,7 @@ class SecondTry:
         self.has_come_far = False
         """Whether one of them came to its end, trained something, or raised with nothing left to chance."""
         self.only_shows = True
-        """Whether nothing was trained on any of them, nor prepared for that."""
+        """Whether they all came to their end, and nothing was trained on any of them, nor prepared for that."""
         self.called_quietly: set[ast.AST] = set()
         """Functions that were called with grad mode off."""
 
@@ -33,7 +33,8 @@ class SecondTry:
         """A path was executed."""
         is_certain = not (raised and machine.decisions)
         self.has_come_far = self.has_come_far or is_certain or bool(machine.log)
-        self.only_shows = self.only_shows and not (machine.log or machine.backwards)
+        trains = machine.log or machine.backwards or machine.has_transformed
+        self.only_shows = self.only_shows and not (raised or trains)
         self.called_quietly |= machine.executed_quietly
 
     def is_wanted(self, machine: Machine) -> bool:
