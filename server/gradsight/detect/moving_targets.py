@@ -90,7 +90,8 @@ class MovingTargets:
             ):
                 # A mean that runs along with the prediction is made of that very prediction.
                 target = None
-        if target is None and self.is_evaluated(tensors[1]) and not self.is_evaluated(tensors[0]):
+        is_taught = target is None and self.is_evaluated(tensors[1]) and not self.is_evaluated(tensors[0])
+        if is_taught and depends_on_data(tensors[0]):
             self.evaluated.add(tensors[1])
             self.remember_meeting(result, tensors[1], node)
             return
@@ -207,6 +208,14 @@ class MovingTargets:
         if found.is_evaluated and found.optimizer is not None and found.optimizer.site is not None:
             steps.append(Step("made", found.optimizer.site, "this optimizer holds its parameters"))
         return steps
+
+
+def depends_on_data(prediction: Tensor) -> bool:
+    """Whether something was computed from data: a parameter alone, `radius ** 2`, is no prediction."""
+    return any(
+        node.holds == "layers" or any(one.needs_grad() is not True for one in node.operands)
+        for node in nodes_behind(prediction.edge())
+    )
 
 
 SUMS = {"__add__", "__radd__", "__sub__", "__rsub__"}

@@ -9,7 +9,10 @@ A cut counts if what lies behind it (a parameter, an argument) reaches the retur
 
 from __future__ import annotations
 
+import ast
+
 from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_flow import nodes_behind
 from gradsight.detect.hard_choices import is_hard_choice
 from gradsight.detect.mode_cuts import steps_of_mode
 from gradsight.detect.path import Path
@@ -53,7 +56,7 @@ class ReturnedValues:
         of_losses = self.cuts_of_losses(returned)
         for cut in sorted(cuts, key=lambda cut: (cut.tick, cut.serial)):
             behind = ends_behind(list(cut.edges))
-            lost = behind if cut.kind == "copy" or cut in of_losses else behind - reached
+            lost = behind if is_needless_copy(cut) or cut in of_losses else behind - reached
             if not lost or is_bare_argument(cut) or is_own_value(cut) or cut.op in SIZES:
                 continue
             parameter = next((end for end in lost if isinstance(end, Tensor)), None)
@@ -104,6 +107,16 @@ class ReturnedValues:
                         target=self.path.text_of_target(write.site),
                         through=way_of(write),
                     )
+
+
+def is_needless_copy(cut: Cut) -> bool:
+    """`torch.tensor(t)` of one tensor whose graph is seen, and is not only what unknown code may have passed on."""
+    call = cut.site.node
+    if cut.kind != "copy" or not isinstance(call, ast.Call) or not call.args:
+        return False
+    if isinstance(call.args[0], (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)):
+        return False
+    return not any(node.premise for node in nodes_behind(cut.source.edge()))
 
 
 def ends_behind(edges: list[Edge]) -> set[Edge]:

@@ -420,6 +420,8 @@ class TrainingProtocol:
                 continue
             if action.verb == "train" or self.set_by_hand >= action.tick:
                 return
+            if is_switched_in_forward(action):
+                continue
             stepped = [a.tick for a in self.path.log if a.verb == "step" and a.subject is optimizer]
             whole = self.last_switch(switches, owned) if owned != parameters else None
             if whole is not None and (
@@ -524,6 +526,13 @@ def pairs_of_one_leaf(updates: list[Any]) -> list[tuple[Any, Any]]:
             pairs.append((last[key], update))
         last[key] = update
     return pairs
+
+
+def is_switched_in_forward(action: Action) -> bool:
+    """Whether a forward puts a part of its module into eval mode, whenever it is called: it is meant to be."""
+    frame = action.site.frame
+    is_forward = frame.function is not None and frame.function.name == "forward"
+    return is_forward and isinstance(frame.receiver, Instance) and frame.receiver is not action.subject
 
 
 def is_without_value(function: ast.AST) -> bool:
