@@ -12,10 +12,11 @@ import torch
 
 from gradsight.agent.cuts import BackwardReach
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
+from gradsight.agent.gains import Gains
 from gradsight.agent.naming import reachable_modules
 from gradsight.agent.shadow import Shadow
 from gradsight.agent.sites import FrameKey, place_of, same_line, text_of
-from gradsight.agent.training import Gains, OptimizerRecord, TrainingWatch
+from gradsight.agent.training import OptimizerRecord, TrainingWatch
 
 _FEWEST_STEPS = 2
 

@@ -15,6 +15,7 @@ from torch.nn.parameter import is_lazy
 
 from gradsight.agent.cuts import FAULT_OF_CUT, UNINTENDED, BackwardReach, cut_fault, cutting_events, label
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
+from gradsight.agent.gains import Gains
 from gradsight.agent.graph import geometry_of, is_own_leaf, is_zero, storage_key
 from gradsight.agent.naming import name_leaves
 from gradsight.agent.oplog import LoggedWrite, OpLog
@@ -25,21 +26,6 @@ from gradsight.agent.traits import Trait
 from gradsight.agent.unasked import Unasked
 
 _KEPT_REACHES = 400
-
-
-@dataclass
-class Gains:
-    """The gradient of one leaf: which backwards are in it, and up to which one a step has used it."""
-
-    since_clear: list[int] = field(default_factory=list)
-    ever: int = 0
-    last: int = 0
-    consumed: int = 0
-    dropped_at: Stack = ()
-    dropped: int = 0
-    drops: int = 0
-    read: int = 0
-    """The last backward whose gradient the program looked at by itself."""
 
 
 @dataclass
@@ -140,15 +126,15 @@ class TrainingWatch:
     def grad_assigned(self, tensor: torch.Tensor, value: Any, stack: Stack) -> None:
         """`tensor.grad = value`: None and zeros clear it."""
         leaf = self.shadow.known_leaf(tensor)
-        if leaf is not None:
-            self._clear(leaf.bit, stack) if is_zero(value) else self._replaced(leaf.bit)
-
-    def _replaced(self, bit: int) -> None:
-        """Other numbers stand there now: clipped by hand, averaged, or put back."""
-        gains = self.gains.setdefault(bit, Gains())
-        gains.since_clear = [self.backwards]
-        gains.ever += 1
-        gains.last = self.backwards
+        if leaf is None:
+            return
+        if not is_zero(value):
+            self.gains.setdefault(leaf.bit, Gains()).replaced(self.backwards)
+            return
+        self._clear(leaf.bit, stack)
+        if isinstance(value, torch.Tensor) and value.layout is torch.strided:
+            # `p.grad = zeros`, and then `p.grad += q.grad`.
+            self._grad_owner[storage_key(value)] = leaf.bit
 
     @quietly
     def written(self, tensor: torch.Tensor, trait: Trait, stack: Stack, node: str) -> None:
@@ -166,7 +152,12 @@ class TrainingWatch:
             # `w.grad[:4] = 0` edits a gradient; only a write to all of it clears it.
             owner = self.shadow.leaves[bit].tensor()
             if owner is not None and tensor.numel() == owner.numel():
-                self._replaced(bit) if trait.name == "aten::copy_" else self._clear(bit, stack)
+                gains = self.gains.setdefault(bit, Gains())
+                gains.replaced(self.backwards) if trait.name == "aten::copy_" else self._clear(bit, stack)
+        elif bit is not None and self._has_gradient_in(bit, tensor):
+            known = self.gains.get(bit)
+            if known is not None and not known.since_clear and not is_zero(tensor):
+                known.replaced(self.backwards)
 
     def _has_gradient_in(self, bit: int, tensor: torch.Tensor) -> bool:
         """Whether this memory is still that of the gradient: freed memory is used again."""

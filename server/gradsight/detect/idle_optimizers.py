@@ -253,8 +253,12 @@ class IdleOptimizers:
 
 
 def is_only_given(optimizer: Optimizer) -> bool:
-    """Whether nothing shows where an optimizer comes from: the code at hand was given it."""
-    return optimizer.path == "torch.optim.Optimizer" and not optimizer.shows_all
+    """Whether nothing shows where an optimizer comes from: the function at hand was given it."""
+    if optimizer.path != "torch.optim.Optimizer" or optimizer.shows_all or optimizer.site is None:
+        return False
+    node, function = optimizer.site.node, optimizer.site.frame.function
+    given = parts_of(function.node.args, ast.arg) if function is not None else ()
+    return isinstance(node, ast.arg) or any(getattr(node, "id", "") == one.arg for one in given)
 
 
 def texts_around(site: Site) -> list[ast.AST]:
