@@ -14,7 +14,7 @@ import torch
 
 from gradsight.agent.cuts import BackwardReach, label, name_list
 from gradsight.agent.faults import Fault, Ledger, quietly, step_at
-from gradsight.agent.graph import Node, base_name, leaf_of, walk_nodes
+from gradsight.agent.graph import Node, base_name, leaf_of, saved_tensors, untracked, walk_nodes
 from gradsight.agent.numbering import number_of
 from gradsight.agent.oplog import OpLog
 from gradsight.agent.shadow import Mask, Shadow
@@ -34,17 +34,17 @@ def _has_infinity(tensor: Any) -> bool:
 
 
 _STEEP: dict[str, tuple[str, Callable[[Any], bool]]] = {
-    "Sqrt": ("_saved_result", lambda result: _has_zero(result) or _has_infinity(result)),
-    "Rsqrt": ("_saved_result", _has_infinity),
-    "Reciprocal": ("_saved_result", _has_infinity),
-    "Exp": ("_saved_result", _has_infinity),
-    "Div": ("_saved_other", _has_zero),
-    "Log": ("_saved_self", _has_zero),
-    "Log2": ("_saved_self", _has_zero),
-    "Log10": ("_saved_self", _has_zero),
-    "Pow": ("_saved_self", _has_zero),
-    "Softmax": ("_saved_result", _has_infinity),
-    "LogSoftmax": ("_saved_result", lambda result: bool(result.isnan().any())),
+    "Sqrt": ("result", lambda result: _has_zero(result) or _has_infinity(result)),
+    "Rsqrt": ("result", _has_infinity),
+    "Reciprocal": ("result", _has_infinity),
+    "Exp": ("result", _has_infinity),
+    "Div": ("other", _has_zero),
+    "Log": ("self", _has_zero),
+    "Log2": ("self", _has_zero),
+    "Log10": ("self", _has_zero),
+    "Pow": ("self", _has_zero),
+    "Softmax": ("result", _has_infinity),
+    "LogSoftmax": ("result", lambda result: bool(result.isnan().any())),
 }
 
 
@@ -111,17 +111,14 @@ class NanGradients:
 
 
 def _is_infinite_at(node: Node) -> bool:
-    """Whether the derivative is infinite, or no number, at a value that this node saved."""
+    """Whether the derivative is infinite, or no number, at a value that this node saved and still holds."""
     name = base_name(node.name())
     attribute, asks = _STEEP[name]
-    try:
-        saved = getattr(node, attribute, None)
-        if name == "Pow" and not _is_steep_power(getattr(node, "_saved_exponent", None)):
-            return False
-        return isinstance(saved, torch.Tensor) and saved.layout is torch.strided and asks(saved)
-    except RuntimeError:
-        # An earlier backward has freed it, and this one is about to fail.
+    if name == "Pow" and not _is_steep_power(getattr(node, "_saved_exponent", None)):
         return False
+    # Reading it by its plain name would unpack it, which hooks of the program, or our own, may hear.
+    with untracked():
+        return any(saved.attribute == attribute and asks(saved.data) for saved in saved_tensors(node))
 
 
 def _is_steep_power(exponent: Any) -> bool:
