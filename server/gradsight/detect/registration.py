@@ -12,7 +12,7 @@ from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.interp.syntax import remembered, statement_around
-from gradsight.interp.syntax_parts import syntax_parts
+from gradsight.interp.syntax_parts import assigned, parts_of, syntax_parts
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Tensor
 from gradsight.model.trace import AttributeSet
@@ -326,7 +326,21 @@ def is_left_alone(owner: Instance, name: str) -> bool:
         makers = remembered(text, "makers", makers_in)
         if any(is_read_of(part, name) for maker in makers for part in syntax_parts(maker)):
             return False
+        if any(is_handed_on_by_name(maker, name) for maker in makers):
+            return False
     return True
+
+
+def is_handed_on_by_name(maker: ast.AST, name: str) -> bool:
+    """`self.layers = layers`, and then `nn.Sequential(*layers)`: what has the list by its other name may register all of it."""
+    others = {
+        value.id
+        for target, value in assigned(maker)
+        if isinstance(target, ast.Attribute) and target.attr == name and isinstance(value, ast.Name)
+    }
+    given = [argument for call in parts_of(maker, ast.Call) for argument in call.args]
+    plain = [one.value if isinstance(one, ast.Starred) else one for one in given]
+    return any(isinstance(one, ast.Name) and one.id in others for one in plain)
 
 
 def makers_in(text: ast.ClassDef) -> list[ast.AST]:
