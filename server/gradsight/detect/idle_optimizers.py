@@ -175,7 +175,12 @@ class IdleOptimizers:
             return next((one for one in runs if any(loop is innermost for loop, _ in one.loops)), None)
         owner = clear.site.frame.receiver
         made_by = optimizer.site.frame.receiver if optimizer.site is not None else None
-        if owner is None or made_by is not owner or not self.path.has_receiver or is_only_given(optimizer):
+        if (
+            owner is None
+            or made_by is not owner
+            or not self.path.has_receiver
+            or comes_from_elsewhere(optimizer)
+        ):
             return None
         if clear.site.guards:
             return None
@@ -252,9 +257,14 @@ class IdleOptimizers:
         return frozenset(node.name for node in named) - stepping | UNSCALING
 
 
+def comes_from_elsewhere(optimizer: Optimizer) -> bool:
+    """Whether nothing shows where an optimizer was made."""
+    return optimizer.path == "torch.optim.Optimizer" and not optimizer.shows_all
+
+
 def is_only_given(optimizer: Optimizer) -> bool:
-    """Whether nothing shows where an optimizer comes from: the function at hand was given it."""
-    if optimizer.path != "torch.optim.Optimizer" or optimizer.shows_all or optimizer.site is None:
+    """Whether the function at hand was given an optimizer of which nothing shows where it comes from."""
+    if not comes_from_elsewhere(optimizer) or optimizer.site is None:
         return False
     node, function = optimizer.site.node, optimizer.site.frame.function
     given = parts_of(function.node.args, ast.arg) if function is not None else ()
