@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -377,11 +378,15 @@ ATTACKS = {
     [*((name, "warm") for name in ATTACKS), ("unsealed", "fresh"), ("closed and reused", "fresh")],
 )
 def test_a_program_cannot_forge_or_lose_its_report(
-    standby: Standby, tmp_path: Path, attack: str, start: str
+    standby: Standby, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: str, start: str
 ) -> None:
     script = tmp_path / "program.py"
     script.write_text("import torch\n" + FORGED.format(attack=ATTACKS[attack]))
-    request = ProbeRequest(sys.executable, script=str(script), timeout=60)
+    # One attack writes into every folder of a run that it finds: only this run's may be there.
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    request = ProbeRequest(
+        sys.executable, script=str(script), timeout=60, environment={"TMPDIR": str(tmp_path)}
+    )
     outcome = host.run(request) if start == "fresh" else standby.run(request)
     assert isinstance(outcome, Raised), outcome
     assert [fault["code"] for fault in outcome.report["faults"]] == ["GS101"]
