@@ -388,3 +388,164 @@ def test_what_is_kept_together_with_something_else_is_of_the_same_class(keep: st
     check(text)
     half = KEPT_TOGETHER.format(keep=keep, trained="model.body")
     check(half.replace(".body.parameters())", ".body.parameters())  # GS512"))
+
+
+SIBLINGS = """
+class Adversaries:
+    def __init__(self, generator, critic, {given}):
+        self.generator, self.critic = generator, critic
+        {made}
+
+    def train(self, loader):
+        for real in loader:
+            fake = self.generator(torch.randn(len(real), 8))
+            self.critic_optimizer.zero_grad()
+            F.softplus(self.critic(fake.detach()) - self.critic(real)).mean().backward()
+            self.critic_optimizer.step()
+            self.generator_optimizer.zero_grad(){claim}
+            F.softplus(-self.critic(fake)).mean().backward()
+            {step}
+"""
+GIVEN = {
+    "given": "generator_optimizer, critic_optimizer",
+    "made": "self.generator_optimizer, self.critic_optimizer = generator_optimizer, critic_optimizer",
+}
+
+
+def test_one_of_two_given_optimizers_is_never_stepped() -> None:
+    check(SIBLINGS.format(**GIVEN, claim="  # GS512", step="pass"))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "self.generator_optimizer.step()",
+        "self.scaler.step(self.generator_optimizer)",
+        "for one in (self.generator_optimizer, self.critic_optimizer):\n                one.step()",
+        "take_step(self.generator_optimizer)",
+    ],
+)
+def test_one_of_two_given_optimizers_is_stepped_in_another_way(step: str) -> None:
+    check(SIBLINGS.format(**GIVEN, claim="", step=step))
+
+
+def test_an_optimizer_that_a_base_brings_is_stepped_by_the_base() -> None:
+    check("""
+        from base import Trainer
+
+        class Adversaries(Trainer):
+            def train(self, loader):
+                for real in loader:
+                    self.first.zero_grad()
+                    F.softplus(self.critic(real)).mean().backward()
+                    self.first.step()
+                    self.second.zero_grad()
+                    F.softplus(-self.generator(real)).mean().backward()
+    """)
+
+
+METHODS = """
+class Agent:
+    def __init__(self, actor, critic):
+        self.actor, self.critic = actor, critic
+        self.actor_optimizer = torch.optim.Adam(self.actor.parameters())
+        self.critic_optimizer = torch.optim.Adam(self.critic.parameters()){claim}
+
+    def update(self, state, target):
+        loss = (self.critic(state) - target).square().mean()
+        self.critic_optimizer.zero_grad()
+        loss.backward()
+        {step}
+        self.update_actor(state)
+
+    def update_actor(self, state):
+        loss = -self.critic(self.actor(state)).mean()
+        self.actor_optimizer.zero_grad()
+        loss.backward()
+        self.actor_optimizer.step()
+"""
+
+
+def test_a_method_that_clears_and_differentiates_for_an_optimizer_of_its_object_steps_it() -> None:
+    check(METHODS.format(claim="  # GS512", step="pass"))
+    check(METHODS.format(claim="", step="self.critic_optimizer.step()"))
+    check(METHODS.format(claim="", step="self.finish(self.critic_optimizer)"))
+
+
+PARTS = """
+class Model({base}):
+    def __init__(self, options):
+        super().__init__()
+        self.net = nn.Linear(options.size, 2)
+        self.optimizer = torch.optim.Adam(self.net.parameters(), lr=options.lr)
+        {more}
+
+    def backward(self):
+        self.loss = self.net(self.input).square().mean()
+        self.loss.backward(){claim}
+
+    def optimize(self):
+        self.optimizer.zero_grad()
+        self.backward()
+        {step}
+"""
+
+
+def test_a_method_differentiates_by_what_it_calls() -> None:
+    check(PARTS.format(base="object", more="", claim="  # GS512", step="pass"))
+    check(PARTS.format(base="object", more="", claim="", step="self.optimizer.step()"))
+    check(PARTS.format(base="Steps", more="self.optimizers = [self.optimizer]", claim="", step="pass"))
+
+
+EPOCHS = """
+def fit(model, loader, optimizer, epochs):
+    for epoch in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward(){claim}
+            {step}
+"""
+
+
+def test_rounds_that_are_repeated_in_epochs_are_training() -> None:
+    check(EPOCHS.format(claim="  # GS512", step="pass"))
+    check(EPOCHS.format(claim="", step="optimizer.step()"))
+    check(EPOCHS.format(claim="", step="norms.append(model.weight.grad.norm())"))
+
+
+INSTANTIATED = """
+import hydra
+
+@hydra.main(config_path="conf")
+def main(cfg):
+    model = hydra.utils.instantiate(cfg.model)
+    optimizer = hydra.utils.instantiate(cfg.optimizer, params=model.parameters())
+    for epoch in range(cfg.epochs):
+        for batch in hydra.utils.instantiate(cfg.loader):
+            optimizer.zero_grad()
+            model(batch).mean().backward(){claim}
+            {step}
+"""
+
+
+def test_the_settings_for_an_optimizer_are_not_the_optimizer() -> None:
+    check(INSTANTIATED.format(claim="  # GS512", step="pass"))
+    check(INSTANTIATED.format(claim="", step="optimizer.step()"))
+    check(INSTANTIATED.format(claim="", step="hydra.utils.call(cfg.step, optimizer)"))
+
+
+SCALED = """
+def train(model, loader, optimizer):
+    scaler = torch.amp.GradScaler()
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        scaler.scale(loss).backward(){claim}
+        {step}
+        scaler.update()
+"""
+
+
+def test_gradients_that_are_scaled_are_for_a_step() -> None:
+    check(SCALED.format(claim="  # GS512", step="pass"))
+    check(SCALED.format(claim="", step="scaler.step(optimizer)"))

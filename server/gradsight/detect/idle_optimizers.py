@@ -14,33 +14,24 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.optimizer_uses import UNSCALING, Called, bound_pairs, called, is_other_use
 from gradsight.detect.passed_arms import BUILTINS
 from gradsight.detect.path import Path
 from gradsight.detect.untrained_parameters import leaf_behind
-from gradsight.interp.paths.roles import deeds_of, key_of, last_part, only_watches
+from gradsight.interp.paths.roles import deeds_of, key_of, last_part
 from gradsight.interp.syntax_parts import parts_of, syntax_parts
 from gradsight.interp.tensors.training import Action
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
-from gradsight.model.trace import Cleared, DataAssigned, GradRead, Wrote
+from gradsight.model.trace import Cleared, DataAssigned, GradRead, Scaled, Wrote
 from gradsight.model.values import ClassValue, Function, Scope
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 KIND = "optimizer-never-stepped"
-HARMLESS = {"zero_grad", "param_groups", "state_dict", "load_state_dict", "add_param_group"}
-"""What may be asked of an optimizer that never steps."""
-STEPPING = frozenset({"step", "optimizer", "optim"})
-"""What steps it, or is what steps."""
-UNSCALING = frozenset({"unscale_"})
-"""What may be done with it to gradients that nobody uses."""
 OFTEN = 3
 """So many rounds show what a loop does with an optimizer."""
-BY_NAME = frozenset({"getattr", "attrgetter"})
-SHOWING = frozenset({"print", "str", "repr", "type", "isinstance"})
-OF_TEXTS = frozenset(dir(str))
-"""What is called on words, and on no optimizer."""
 
 
 class IdleOptimizers:
@@ -49,13 +40,16 @@ class IdleOptimizers:
     def __init__(self, path: Path, claims: Claims) -> None:
         self.path = path
         self.claims = claims
-        self.are_gradients_read = self.are_updated_by_hand = False
+        self.are_gradients_read = self.are_updated_by_hand = self.are_gradients_scaled = False
         self.cleared: dict[Any, set[Tensor]] = {}
         """Whose gradients were cleared at a place."""
 
     def on_cleared(self, fact: Cleared) -> None:
         if fact.site is not None:
             self.cleared.setdefault(fact.site.key, set()).update(fact.tensors)
+
+    def on_scaled(self, _: Scaled) -> None:
+        self.are_gradients_scaled = True
 
     def on_grad_read(self, _: GradRead) -> None:
         self.are_gradients_read = True
@@ -97,14 +91,21 @@ class IdleOptimizers:
         """Whether gradients are clipped, or a schedule goes on: who reads them besides wants to see them."""
         return any(action.verb in ("clip", "scheduler") for action in self.path.log)
 
+    def is_loop_of_training(self, clear: Action) -> bool:
+        """Whether the code around a clear switches to train mode, clips, schedules or scales, or repeats its rounds in epochs."""
+        is_switched = any(action.verb == "train" for action in self.path.log)
+        is_repeated = len(clear.loops) > 1 or self.are_gradients_scaled
+        return is_switched or is_repeated or self.is_training_meant()
+
     def was_cleared_often(self, optimizer: Optimizer) -> bool:
         """Whether a loop has shown what it does with an optimizer before the path was left, and its text has no more for it."""
         clears = [one for one in self.path.log if one.loops and optimizer in self.optimizers_cleared(one)]
         if len(clears) < OFTEN:
             return False
         name, harmless = name_at(clears[-1], optimizer), self.stepless_calls()
+        known = called(name, clears[-1].site)
         return bool(name) and not any(
-            is_other_use(text, name, harmless) for text in texts_around(clears[-1].site)
+            is_other_use(text, known, harmless) for text in texts_around(clears[-1].site)
         )
 
     def conclude(self, optimizer: Optimizer, name: str, steps: list[Action]) -> None:
@@ -112,17 +113,19 @@ class IdleOptimizers:
         held = {tensor for other in self.path.optimizers if other is not optimizer
                 for tensor in self.path.parameters_of(other)}  # fmt: skip
         own = set(self.path.parameters_of(optimizer)) - held
+        clears = [a for a in self.path.log if a.verb == "zero" and a.subject is optimizer]
         runs = [
             action
             for action in self.path.log
             if action.verb == "backward"
-            and action.loops
+            and (action.loops or any(self.is_one_method(clear, action, optimizer) for clear in clears))
             and own & (action.leaves - action.subject.zero_leaves)
         ]
         if not runs or optimizer.site is None:
             return
-        cleared = [a.tick for a in self.path.log if a.verb == "zero" and a.subject is optimizer]
-        trained = [run for run in runs if any(tick < run.tick for tick in cleared)] or runs
+        cleared = [clear.tick for clear in clears]
+        # The first one after the last time that its gradients were cleared.
+        trained = [run for run in runs if cleared and run.tick > cleared[-1]][:1] or runs
         taken = next((step for step in steps if step.tick >= trained[-1].tick), None) or steps[-1]
         elsewhere = any(step.subject is taken.subject and step.site.key != taken.site.key for step in steps)
         place = taken.site if elsewhere else optimizer.site
@@ -151,12 +154,12 @@ class IdleOptimizers:
             texts = texts_around(clear.site)
             if not clear.loops:
                 texts += texts_beside(clear.site)
-            if any(is_other_use(text, name, harmless) for text in texts):
+            known = called(name, clear.site)
+            if any(is_other_use(text, known, harmless) for text in texts):
                 continue
             trail = [Step("call", clear.site, "its gradients are cleared here, without having been used")]
-            # Of an optimizer that is only given, a caller knows what the rounds are for, unless `train()` says it.
-            is_switched = any(action.verb == "train" for action in self.path.log)
-            is_guess = is_only_given(optimizer) and not is_switched and not self.is_training_meant()
+            # Of an optimizer that is only given, a caller knows what the rounds are for, unless the code says it.
+            is_guess = is_only_given(optimizer) and not self.is_loop_of_training(clear)
             left_to = {"left_to": "caller"} if is_guess else {}
             self.claims.add(
                 KIND, run.site, trail, optimizer=name, granted_at=str(optimizer.site.key), **left_to
@@ -173,18 +176,20 @@ class IdleOptimizers:
         if clear.loops:
             innermost = clear.loops[-1][0]
             return next((one for one in runs if any(loop is innermost for loop, _ in one.loops)), None)
+        return next((one for one in runs if self.is_one_method(clear, one, optimizer)), None)
+
+    def is_one_method(self, clear: Action, run: Action, optimizer: Optimizer) -> bool:
+        """Whether a method of the object that made an optimizer clears and differentiates, itself or by what it calls."""
         owner = clear.site.frame.receiver
         made_by = optimizer.site.frame.receiver if optimizer.site is not None else None
-        if (
-            owner is None
-            or made_by is not owner
-            or not self.path.has_receiver
-            or comes_from_elsewhere(optimizer)
-        ):
-            return None
-        if clear.site.guards:
-            return None
-        return next((one for one in runs if one.site.frame is clear.site.frame and not one.site.guards), None)
+        if owner is None or made_by is not owner or not self.path.has_receiver:
+            return False
+        if comes_from_elsewhere(optimizer) or clear.site.guards or run.site.guards:
+            return False
+        frames = [run.site.frame]
+        while frames[-1].call_site is not None:
+            frames.append(frames[-1].call_site.frame)
+        return any(frame is clear.site.frame for frame in frames)
 
     def optimizers_cleared(self, action: Action) -> list[Optimizer]:
         """The optimizers all of whose gradients an action clears: its own, or by the module that has their parameters."""
@@ -216,13 +221,14 @@ class IdleOptimizers:
             self.claims.add(KIND, optimizer.site, trail, optimizer=name, granted_at=str(optimizer.site.key))
 
     def cleared_name(self, optimizer: Optimizer) -> str:
-        """By which name an optimizer that a library was given without one is cleared."""
-        if optimizer.site is None or not is_made_for_library(optimizer.site):
+        """By which name an optimizer is cleared that a library was given without one, or that its file was given."""
+        if optimizer.site is None:
             return ""
         clears = [
             one for one in self.path.log if one.verb == "zero" and one.subject is optimizer and one.loops
         ]
-        return name_cleared(clears[-1].site) if clears else ""
+        name = name_cleared(clears[-1].site) if clears else ""
+        return name if is_made_for_library(optimizer.site) or is_bound(name, optimizer.site) else ""
 
     def is_used_elsewhere(self, name: str, site: Site) -> bool:
         """Whether the text around does with the name of an optimizer what may step it; a script is executed as a whole.
@@ -233,13 +239,14 @@ class IdleOptimizers:
         if making is None:
             return False
         told = making.node if is_made_for_library(site) else None
+        known = called(name, site)
         harmless = self.stepless_calls()
         for action in self.path.log:
             if action.verb == "zero" and getattr(action.subject, "site", None) is site:
                 harmless |= called_on_the_way(action.site)
-                if any(is_other_use(text, name, harmless, told) for text in texts_around(action.site)):
+                if any(is_other_use(text, known, harmless, told) for text in texts_around(action.site)):
                     return True
-        return any(is_other_use(statement, name, harmless, told) for statement in site.unit.tree)
+        return any(is_other_use(statement, known, harmless, told) for statement in site.unit.tree)
 
     def stepless_calls(self) -> frozenset[str]:
         """The names of functions that were executed and whose text steps nothing, in no arm of it.
@@ -349,6 +356,16 @@ def name_of(site: Site) -> str:
     return ""
 
 
+def is_bound(name: str, site: Site) -> bool:
+    """Whether the file of a place gives something this name."""
+    return bool(name) and any(
+        Called(name).fits(target)
+        for statement in (inner for part in site.unit.tree for inner in syntax_parts(part))
+        if isinstance(statement, ast.Assign)
+        for target, _ in bound_pairs(statement)
+    )
+
+
 def is_made_for_library(site: Site) -> bool:
     """Whether a library has called the function that makes it."""
     call = site.frame.call_site
@@ -372,86 +389,3 @@ def name_at(clear: Action, optimizer: Optimizer) -> str:
                 return str(name)
         frame = frame.call_site.frame if frame.call_site is not None else None
     return ""
-
-
-def is_other_use(
-    node: ast.AST, name: str, harmless: frozenset[str] = UNSCALING, told: ast.AST | None = None
-) -> bool:
-    """Whether something below, but for what was `told`, reads the name for more than to clear, save or schedule.
-
-    It may be handed to what is `harmless`, and be bound to the same name elsewhere: `self.optimizer = optimizer`.
-    """
-    if isinstance(node, ast.Assign) and is_called_so(node.value, name) and len(node.targets) == 1:
-        return not is_called_so(node.targets[0], name)
-    for child in ast.iter_child_nodes(node):
-        if child is told:
-            continue
-        if isinstance(child, ast.Attribute) and is_called_so(child.value, name):
-            is_called = isinstance(node, ast.Call) and node.func is child
-            if child.attr in HARMLESS or is_of_module(child.attr):
-                continue
-            if is_called and child.attr in OF_TEXTS:
-                # `args.optimizer.lower()` is the word for one.
-                continue
-            if not is_called and child.attr not in STEPPING:
-                # `config.optimizer.name`: what is read and not called steps nothing.
-                continue
-        given = idle_arguments(child, harmless)
-        if any(is_called_so(one, name) for one in given):
-            others = [one for one in given if not is_called_so(one, name)]
-            if any(is_other_use(other, name, harmless, told) for other in others):
-                return True
-            continue
-        if isinstance(child, ast.Compare) and any(is_word(one) for one in child.comparators):
-            continue
-        if is_called_so(child, name) and isinstance(getattr(child, "ctx", None), ast.Load):
-            return True
-        if isinstance(child, ast.Call) and last_part(key_of(child.func)) in BY_NAME:
-            if any(isinstance(given, ast.Constant) and given.value == name for given in child.args):
-                return True
-        if is_other_use(child, name, harmless, told):
-            return True
-    return False
-
-
-def idle_arguments(node: ast.AST, harmless: frozenset[str]) -> list[ast.expr]:
-    """What a call that steps nothing is given, or a text is put together from."""
-    if isinstance(node, ast.JoinedStr):
-        return [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and is_word(node.left):
-        return list(node.right.elts) if isinstance(node.right, ast.Tuple) else [node.right]
-    if not isinstance(node, ast.Call):
-        return []
-    target, key = node.func, key_of(node.func)
-    formats = isinstance(target, ast.Attribute) and target.attr == "format" and is_word(target.value)
-    if formats or is_scheduler(node) or last_part(key) in harmless | SHOWING or only_watches(key):
-        return arguments_of(node)
-    return []
-
-
-def is_word(node: ast.expr) -> bool:
-    """`"adam"`, and what nothing but words are looked for in: `("adam", "sgd")`."""
-    if isinstance(node, (ast.Tuple, ast.List, ast.Set)):
-        return bool(node.elts) and all(is_word(one) for one in node.elts)
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
-
-
-def arguments_of(call: ast.Call) -> list[ast.expr]:
-    return [*call.args, *(keyword.value for keyword in call.keywords)]
-
-
-def is_called_so(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Attribute) and key_of(node) == "torch.optim":
-        return False
-    called: Any = getattr(node, "id", None) or getattr(node, "attr", None)
-    return isinstance(node, (ast.Name, ast.Attribute)) and called == name
-
-
-def is_of_module(name: str) -> bool:
-    """`self.optim = optim.Adam(...)`: what torch's module of this name has, and no optimizer."""
-    return name[:1].isupper() or name == "lr_scheduler"
-
-
-def is_scheduler(call: ast.Call) -> bool:
-    called = str(getattr(call.func, "attr", "") or getattr(call.func, "id", ""))
-    return "LR" in called or "cheduler" in called

@@ -65,7 +65,7 @@ class Unknown:
             answer.graph, answer.plain, answer.is_setting = self.graph, self.plain, self.is_setting
             answer.given, answer.given_at = self.given, self.given_at
             if type(key) is tuple and key[0] in ("attr", "item"):
-                answer.is_outside = self.is_outside and not self.is_handled
+                answer.part_of, answer.is_outside = self.part_of, self.is_outside and not self.is_handled
                 if self.argument and key[0] == "item":
                     answer.argument = self.argument
         return answer

@@ -97,8 +97,10 @@ assert not torch.equal(encoder.weight, before)
 ## Not reported
 
 A loop without `step()` that reads the gradients it computes; a part that is frozen, run under `no_grad`, in eval mode, or has weights that were loaded or copied; a network that another
-optimizer holds; a tensor of its own that is trained through a network. It is a remark only where a function never steps an
-optimizer that it was given, and neither switches a model to train mode nor clips or schedules.
+optimizer holds; a tensor of its own that is trained through a network.
+
+It is a remark only where a loop is given an optimizer that it never steps, and nothing in it shows that it trains: a model
+that is switched to train mode, gradients that are clipped or scaled, a schedule, epochs.
 
 ```python
 import torch

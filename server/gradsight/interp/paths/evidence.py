@@ -43,9 +43,9 @@ from gradsight.interp.paths.roles import (
     writes_through_data,
 )
 from gradsight.interp.paths.settings_defaults import note_setting
+from gradsight.interp.paths.thawing import thaw
 from gradsight.interp.paths.unknown_graphs import (
     UnknownGraphs,
-    UnknownGraphsAutograd,
     UnknownGraphsObjects,
     indexes_tensor,
 )
@@ -54,10 +54,9 @@ from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Maybe, Saved, Tensor, leaves_of
-from gradsight.model.trace import ModuleWrapped, StandInApplied
+from gradsight.model.trace import GradRead, ModuleWrapped, StandInApplied
 from gradsight.model.values import (
     MISSING,
-    Array,
     Instance,
     Layer,
     Mapping,
@@ -71,7 +70,6 @@ from gradsight.model.values import (
 
 ASKED_OF_TENSORS = {"shape", "dtype", "device", "ndim", "T", "mT", "data", "requires_grad"}
 """Attributes that tell that an argument is a tensor."""
-ONLY_ARRAYS = {"copy", "astype", "tobytes", "fill"}
 """Methods of arrays that no tensor has."""
 ONLY_TRAINED = {"zero_grad", "step"}
 """Methods of what is trained and of what trains: whoever calls them in a loop over several has other names for each."""
@@ -133,6 +131,10 @@ class Evidence(UnknownGraphs):
             role = role_of(key, self.scopes_of(key)) if key else ""
         return self.make_stand_in(value, role, key or "it", expression) if role else None
 
+    def known_stand_in(self, value: Value) -> Value:
+        """What a value is taken for by now."""
+        return self.stand_ins.get(id(value)) if type(value) is Unknown else None
+
     def make_stand_in(self, value: Unknown, role: str, key: str, node: ast.AST | None) -> Value:
         self.path.kept_alive.append(value)
         place = node if node is not None else self.path.node
@@ -144,6 +146,11 @@ class Evidence(UnknownGraphs):
             layer.options["given"] = [one for one in value.given if not isinstance(one, Tensor)]
             for _, weight in self.nn.tensors_of(layer, "parameter") if value.frozen else ():
                 self.autograd.set_requires_grad(weight, False, self.path.site(place))
+            for question, answer in (value.answers or {}).items():
+                if isinstance(question, tuple) and question[0] == "attr" and is_module(answer):
+                    # `model.fc = nn.Linear(512, 10)`, before it was seen what `model` is.
+                    self.nn.set_module_attribute(layer, question[1], answer, place)
+                    layer.attributes[question[1]] = answer
             if value.part_of is not None:
                 self.join_module(value.part_of, key, layer)
             self.unknown_modules.append((key, made))
@@ -515,6 +522,10 @@ class EvidenceObjects(UnknownGraphsObjects):
             self.entry.assumed_tensor(owner)
         elif name == "data" and owner.graph is not None and self.is_written_through(node):
             self.entry.tensor_of(owner)
+        elif name == "grad" and isinstance(owner.part_of, Layer):
+            # `model.fc.weight.grad`: of a weight that the one of the unknown module stands for.
+            for _, weight in self.nn.tensors_of(owner.part_of, "parameter"):
+                self.path.tell(GradRead(weight, self.path.site(node), None))
         found = super().unknown_attribute(owner, name, node)
         if type(found) is Unknown and name == "data" and found.graph is not None:
             # That of a tensor has no graph, and that of a packed sequence has one.
@@ -527,6 +538,16 @@ class EvidenceObjects(UnknownGraphsObjects):
         """Whether what stands behind this `.data` is written: then it is that of a tensor, and of no packed sequence."""
         function = self.path.frame.function
         return function is not None and node in writes_through_data(function.node)
+
+    def set_attribute(
+        self, owner: Value, name: str, value: Value, node: ast.AST, augmented: bool = False
+    ) -> None:
+        super().set_attribute(owner, name, value, node, augmented)
+        known = self.entry.known_stand_in(owner)
+        if isinstance(known, Layer) and is_module(value):
+            # The new part learns, and the whole applies it.
+            self.nn.set_module_attribute(known, name, value, node)
+            known.attributes[name] = value
 
     def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Value:
         is_new = name not in owner.attributes
@@ -541,6 +562,7 @@ class EvidenceObjects(UnknownGraphsObjects):
     def builtin_getattr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         """`getattr(model, model.base_model_prefix)`: some part of a network of a library."""
         owner = args[0] if len(args) == 2 and not isinstance(args[1], str) else None
+        thaw([self.entry.known_stand_in(owner)])
         if isinstance(owner, Instance) and owner.module is not None and is_of_library(owner.cls):
             part = Unknown("part of a module of a library")
             part.part_of = owner
@@ -552,6 +574,7 @@ class EvidenceObjects(UnknownGraphsObjects):
             if owner.graph is not None or owner.plain or (owner.argument and self.path.assuming):
                 self.entry.assumed_tensor(owner)
         elif type(owner) is Layer and "stand in" in owner.options and not owner.attributes.get(str(index)):
+            thaw([owner])
             parts: dict[int | str, Unknown] = owner.options.setdefault("parts", {})
             known = parts.get(index) if isinstance(index, (int, str)) else None
             if known is None:
@@ -561,38 +584,3 @@ class EvidenceObjects(UnknownGraphsObjects):
                     parts[index] = known
             return known
         return super().get_item(owner, index, node)
-
-
-class EvidenceAutograd(UnknownGraphsAutograd):
-    """What Evidence adds to autograd."""
-
-    def read_grad(self, tensor: Tensor, node: ast.AST) -> Value:
-        if tensor.grad is None and (tensor.attributes or {}).get("<stand in>"):
-            return Unknown("gradient of an unknown module, which other code may have filled")
-        if tensor.grad is None and self.path.isolated and tensor.site.frame.function is None:
-            # A function that is executed by itself finds what the program has done to its globals by then.
-            return Unknown("gradient of a global, which other code may have filled")
-        return super().read_grad(tensor, node)
-
-    def tensor_attribute(self, tensor: Tensor, name: str, node: ast.AST) -> Any:
-        if name == "requires_grad" and self.path.assuming:
-            flag = tensor.needs_grad()
-            if isinstance(flag, Maybe) and not flag.weak:
-                # Whatever is concluded on this path rests on that assumption.
-                return True
-        return super().tensor_attribute(tensor, name, node)
-
-    def method_numpy(self, tensor: Tensor, args: list[Any], kwargs: dict[str, Any], node: ast.AST) -> Any:
-        forced = kwargs.get("force", args[0] if args else False) is not False
-        if not forced and self.path.grad_mode and self.entry.is_graph_assumed(tensor):
-            # torch would refuse this very line: the value has no graph here.
-            return Array(tensor, tensor.cuts, None)
-        return super().method_numpy(tensor, args, kwargs, node)
-
-    def tensor_method(
-        self, tensor: Tensor, name: str, args: list[Any], kwargs: dict[str, Any], node: ast.AST
-    ) -> Any:
-        if name in ONLY_ARRAYS and self.entry.is_graph_assumed(tensor):
-            tensor.node, tensor.requires_grad = None, False
-            return Array(None, tensor.cuts)
-        return super().tensor_method(tensor, name, args, kwargs, node)

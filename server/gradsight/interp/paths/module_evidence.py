@@ -8,17 +8,20 @@ import contextlib
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.paths.entry_kinds import answers_without_grad
+from gradsight.interp.paths.placeholders import is_value_used
 from gradsight.interp.paths.roles import (
     MODULE,
     OPTIMIZER,
     is_follower_name,
     is_function_name,
     is_scheduler_name,
+    is_settings_name,
     is_wrapper_name,
     key_of,
     last_part,
     may_clear,
 )
+from gradsight.interp.paths.thawing import GOING_THROUGH, chooses_what_learns, thaw
 from gradsight.interp.paths.unknown_graphs import (
     PARTS_PER_RECEIVER,
     default_function,
@@ -118,6 +121,8 @@ class EvidenceModules(Checkpoints):
         found = self.module_member(owner, name, node)
         if found is not MISSING:
             return found
+        if not is_settings_name(name):
+            thaw([owner])
         parts: dict[int | str, Unknown] = owner.options.setdefault("parts", {})
         if name not in parts:
             parts[name] = Unknown(f"attribute {name} of an unknown module")
@@ -131,6 +136,9 @@ class EvidenceModules(Checkpoints):
             if name == "__call__" or name == "forward":
                 return self.call_layer(receiver, args, kwargs, node)
             if not name.startswith(("register_", "_register")):
+                if not is_value_used(node, self.path.frame):
+                    # `model.unfreeze_head()`
+                    thaw([receiver])
                 self.escape([receiver, *args] if may_clear(name) else self.changed_by(node, args), kwargs)
                 result = self.entry.result_of_module(receiver, args, kwargs, node)
                 if answers_without_grad(name):
@@ -181,8 +189,18 @@ class EvidenceModules(Checkpoints):
             return owner
         return found
 
+    def module_method(
+        self, module: Module, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        if name == "apply" or (name in GOING_THROUGH and chooses_what_learns(node, self.path.frame)):
+            thaw([inner for _, inner in self.modules_in(module)])
+        return super().module_method(module, name, args, kwargs, node)
+
     def set_module_attribute(self, owner: Module, name: str, value: Value, node: ast.AST) -> None:
         super().set_module_attribute(owner, name, value, node)
+        if not isinstance(value, (Number, int, float, str, bool, type(None))):
+            # `model.fc = nn.Linear(512, 10)`: the new part learns, and the whole applies it.
+            thaw([owner])
         if (
             type(value) is Unknown
             and isinstance(owner, Instance)
@@ -347,10 +365,12 @@ class EvidenceModules(Checkpoints):
         for value in [*args, *kwargs.values()]:
             if type(value) is Unknown:
                 value.hand_over()
-        super().escape(
-            [known.get(id(value)) or value for value in args],
-            {name: known.get(id(value)) or value for name, value in kwargs.items()},
-        )
+        given = [known.get(id(value)) or value for value in args]
+        named = {name: known.get(id(value)) or value for name, value in kwargs.items()}
+        for value in (*given, *named.values()):
+            if isinstance(value, (Layer, Instance)) and value.module is not None:
+                thaw([inner for _, inner in self.modules_in(value)])
+        super().escape(given, named)
 
 
 def assigned_name(call: ast.AST | None, frame: Frame) -> str:

@@ -138,12 +138,13 @@ class NameReading(Statements):
             elif node.level:
                 whole = f"{name}.{alias.name}" if name else alias.name
                 inner = self.entry.find_module(whole, node.level)
-                self.bind(
-                    target,
-                    inner
-                    if inner is not None
-                    else self.path.gap(f"import of {'.' * node.level}{whole}", node, "import"),
-                )
+                if inner is None:
+                    # What is in a file that is not there is as unknown as a library; its dots keep it from being one.
+                    absent = f"{'.' * node.level}{whole}"
+                    self.path.gap(f"import of {absent}", node, "import")
+                    self.bind(target, External(absent))
+                else:
+                    self.bind(target, inner)
             elif not name:
                 self.bind(target, Unknown("relative import"))
             else:
