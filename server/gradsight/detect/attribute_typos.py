@@ -25,17 +25,18 @@ class AttributeTypos:
 
     def on_attribute_set(self, fact: AttributeSet) -> None:
         """`module.requires_grad = False`: only parameters have the flag, unless the class of the module defines one."""
-        if fact.name != "requires_grad" or not isinstance(fact.value, bool):
+        is_flag = fact.name == "requires_grad"
+        if not isinstance(fact.value, bool) or not (is_flag or meant_by(fact.name) == "requires_grad"):
             return
-        if self.path.frame.receiver is fact.owner:
+        if self.path.frame.receiver is fact.owner or not (is_flag or fact.old is MISSING):
             # A flag of its own, that the module reads itself.
             return
-        if isinstance(fact.owner, Instance) and fact.owner.cls.find("requires_grad")[0] is not MISSING:
+        if isinstance(fact.owner, Instance) and fact.owner.cls.find(fact.name)[0] is not MISSING:
             return
         site = self.path.site(fact.node)
         self.claims.add(
-            "attribute-typo", site, [], name="requires_grad", meant="requires_grad_()",
-            target=self.path.text_of_target(site), of_module=True,
+            "attribute-typo", site, [], name=fact.name, meant="requires_grad_()",
+            target=self.path.text_of_target(site), of_module=is_flag,
         )  # fmt: skip
 
     def on_attribute_invented(self, fact: AttributeInvented) -> None:
@@ -56,11 +57,15 @@ class AttributeTypos:
                 of_method=True,
             )
             return
-        meant = TYPOS.get(name) or ("requires_grad" if is_misspelt(name, "requires_grad") else "")
-        if meant:
+        if meant := meant_by(name):
             self.claims.add(
                 "attribute-typo", site, [], name=name, meant=meant, target=self.path.text_of_target(site)
             )
+
+
+def meant_by(name: str) -> str:
+    """The attribute of torch that a name was meant for; empty if none is known."""
+    return TYPOS.get(name) or ("requires_grad" if is_misspelt(name, "requires_grad") else "")
 
 
 def is_misspelt(name: str, word: str) -> bool:

@@ -77,7 +77,8 @@ class CutTerms:
                 self.skip_added(left, right, result.node, node)
         if result.shape not in ((), None):
             return
-        for with_graph, without in ((left, right), (right, left)):
+        known = [one.tensor if isinstance(one, Unknown) else one for one in (left, right)]
+        for with_graph, without in (known, known[::-1]):
             if isinstance(with_graph, Tensor) and with_graph.needs_grad() is True:
                 self.note_term(with_graph, without, result.node, node, self.terms)
 

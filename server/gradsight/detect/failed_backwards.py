@@ -268,11 +268,11 @@ class FailedBackwards:
             "non-scalar-backward",
             fact.site,
             [Step("made", loss.site, "computed here, with more than one element")],
-            assumption_of(loss.needs_grad()),
+            fact.assumption or assumption_of(loss.needs_grad()),
             target=self.path.text_of_target(fact.site),
             how=fact.how,
             argument=fact.argument,
-            shape=str(list(loss.shape or ())),
+            shape="" if fact.assumption else str(list(loss.shape or ())),
         )
 
     def on_no_graph(self, fact: NoGraph) -> None:

@@ -16,7 +16,7 @@ from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Edge, Node, Tensor
 from gradsight.model.trace import Assigned, Augmented, Stored
-from gradsight.model.values import Instance, Seq, tensors_in
+from gradsight.model.values import Instance, Seq, Unknown, tensors_in
 
 SCALES = {"mul", "div", "neg"}
 SUMS = {"add", "sub"}
@@ -119,7 +119,7 @@ class GraphLeaks:
             if tensor.shape == () and not dead:
                 dead = [freed_behind(edge)]
             ends = [*dead, *([freed] if after else [])]
-            is_held = bool(ends) and any(tensor is one for one in tensors_in(container, 1))
+            is_held = bool(ends) and holds(container, tensor)
             storing = next(
                 (found for end in ends if (found := round_of(site, end, is_held)) is not None), None
             )
@@ -245,4 +245,12 @@ def start_of(node: ast.AST) -> str:
 def adds_something(value: ast.expr) -> bool:
     return any(
         isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Add) for inner in syntax_parts(value)
+    )
+
+
+def holds(container: Any, tensor: Tensor) -> bool:
+    """Whether a container still has a tensor, or the unknown value that it stands for."""
+    items = container.items if isinstance(container, Seq) else []
+    return any(tensor is one for one in tensors_in(container, 1)) or any(
+        one.tensor is tensor for one in items if isinstance(one, Unknown)
     )

@@ -357,12 +357,17 @@ def name_of(site: Site) -> str:
 
 
 def is_bound(name: str, site: Site) -> bool:
-    """Whether the file of a place gives something this name."""
-    return bool(name) and any(
-        Called(name).fits(target)
-        for statement in (inner for part in site.unit.tree for inner in syntax_parts(part))
-        if isinstance(statement, ast.Assign)
-        for target, _ in bound_pairs(statement)
+    """Whether the file of a place gives something this name, or the function at hand was given it by that name."""
+    function = site.frame.function
+    given = parts_of(function.node.args, ast.arg) if function is not None else ()
+    return bool(name) and (
+        any(one.arg == name for one in given)
+        or any(
+            Called(name).fits(target)
+            for statement in (inner for part in site.unit.tree for inner in syntax_parts(part))
+            if isinstance(statement, ast.Assign)
+            for target, _ in bound_pairs(statement)
+        )
     )
 
 

@@ -81,7 +81,9 @@ def judge(event: Event) -> Finding | None:
     how, argument = text(event, "how", "backward"), text(event, "argument")
     called = "backward()" if how == "backward" else how
     needs = f"`{called}` needs a scalar" + (f" or a `{argument}=`" if argument else "")
-    message = f"{named(event, 'target', 'the tensor')} has shape {text(event, 'shape')}: {needs}"
+    shape = text(event, "shape", "")
+    has = f"has shape {shape}" if shape else "has a value for each item"
+    message = f"{named(event, 'target', 'the tensor')} {has}: {needs}"
     return make_finding(event, RULE.code, RULE.name, message, "error")
 
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from gradsight.interp.path_state import PathState, Program
 from gradsight.interp.paths.distant_calls import DistantCalls
 from gradsight.interp.paths.entry import Entry
-from gradsight.interp.paths.evidence import EvidenceObjects
 from gradsight.interp.paths.library_evidence import EvidenceLibraries
 from gradsight.interp.paths.module_evidence import EvidenceModules
+from gradsight.interp.paths.object_evidence import EvidenceObjects
 from gradsight.interp.paths.tensor_evidence import EvidenceAutograd
 from gradsight.interp.python.loops import Loops
 from gradsight.interp.tensors.fact_selection import CaseSelection

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import PathState
 from gradsight.interp.paths.held_names import (
     called_modules,
@@ -22,10 +21,8 @@ from gradsight.interp.paths.held_names import (
     own_modules,
     texts_of,
 )
-from gradsight.interp.paths.placeholders import is_placeholder, is_value_used
 from gradsight.interp.paths.roles import (
     MODULE,
-    OF_LEAVES,
     ONLY_MODULES,
     OPTIMIZER,
     SCALER,
@@ -35,28 +32,20 @@ from gradsight.interp.paths.roles import (
     is_follower_name,
     is_function_name,
     is_only_applied,
-    is_settings_name,
     key_of,
-    may_train,
     optimizers_in_reach,
     role_of,
-    writes_through_data,
 )
-from gradsight.interp.paths.settings_defaults import note_setting
-from gradsight.interp.paths.thawing import thaw
 from gradsight.interp.paths.unknown_graphs import (
     UnknownGraphs,
-    UnknownGraphsObjects,
-    indexes_tensor,
 )
 from gradsight.model.events import PARAMETERS_OF
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.passed_cuts import cuts_of
 from gradsight.model.tensors import Maybe, Saved, Tensor, leaves_of
-from gradsight.model.trace import GradRead, ModuleWrapped, StandInApplied
+from gradsight.model.trace import ModuleWrapped, StandInApplied
 from gradsight.model.values import (
-    MISSING,
     Instance,
     Layer,
     Mapping,
@@ -68,8 +57,6 @@ from gradsight.model.values import (
     tensors_in,
 )
 
-ASKED_OF_TENSORS = {"shape", "dtype", "device", "ndim", "T", "mT", "data", "requires_grad"}
-"""Attributes that tell that an argument is a tensor."""
 """Methods of arrays that no tensor has."""
 ONLY_TRAINED = {"zero_grad", "step"}
 """Methods of what is trained and of what trains: whoever calls them in a loop over several has other names for each."""
@@ -81,6 +68,8 @@ class Evidence(UnknownGraphs):
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
         self.stand_ins: dict[int, Any] = {}
+        self.returned: set[int] = set()
+        """What unknown modules have returned, whole: it is no leaf, and retains no gradient yet."""
         """Stand-ins by the identity of the unknown value; None where nothing is known about its role."""
         self.unknown_modules: list[tuple[str, Layer]] = []
         self.unknown_optimizers: list[tuple[str, Optimizer, Unknown]] = []
@@ -130,6 +119,10 @@ class Evidence(UnknownGraphs):
             key = key_outside(self.path.frame, value, key)
             role = role_of(key, self.scopes_of(key)) if key else ""
         return self.make_stand_in(value, role, key or "it", expression) if role else None
+
+    def is_returned(self, value: Unknown) -> bool:
+        """Whether it is what an unknown module has returned, and no part of it."""
+        return id(value) in self.returned
 
     def known_stand_in(self, value: Value) -> Value:
         """What a value is taken for by now."""
@@ -264,6 +257,7 @@ class Evidence(UnknownGraphs):
             else:
                 modules = [layer for name, layer in self.unknown_modules if belongs(key, name)]
                 rivals = [name for name in optimizers if name != key]
+                modules = modules or self.left_for(rivals)
                 if not modules or any(
                     belongs(rival, name)
                     for rival in rivals
@@ -274,6 +268,13 @@ class Evidence(UnknownGraphs):
         named = [one for module in modules for one in self.nn.tensors_of(module, "parameter")]
         # A part that follows another one is moved by hand.
         return [*direct, *(tensor for name, tensor in named if not is_follower_name(name.rpartition(".")[0]))]
+
+    def left_for(self, rivals: list[str]) -> list[Any]:
+        """The one module that has no optimizer by its name, where every other optimizer has one."""
+        named = [(name, layer) for name, layer in self.unknown_modules if not is_follower_name(name)]
+        free = [layer for name, layer in named if not any(belongs(rival, name) for rival in rivals)]
+        is_whole = all(any(belongs(rival, name) for name, _ in named) for rival in rivals)
+        return free if is_whole and len(free) == 1 else []
 
     def doubtful_among(self, held: list[Tensor], value: Unknown) -> frozenset[Tensor]:
         """Parameters that an optimizer is given for want of another: those of modules that the text only applies.
@@ -320,6 +321,8 @@ class Evidence(UnknownGraphs):
         if result.graph is not None:
             layer.options.setdefault("calls", []).append(result.graph)
             result.graph.holds = "layers"
+            self.returned.add(id(result))
+            self.path.kept_alive.append(result)
             # Every layer behind the first keeps its weights: the gradient goes on through them.
             result.graph.saved += [
                 Saved(tensor, "input", certain=True) for tensor in parameters if tensor.requires_grad is True
@@ -494,93 +497,3 @@ class Evidence(UnknownGraphs):
             elif isinstance(value, Seq):
                 found.extend(one for one in tensors_in(value) if one.is_parameter)
         return found
-
-
-class EvidenceObjects(UnknownGraphsObjects):
-    """What Evidence adds to objects."""
-
-    def instance_method(
-        self, receiver: Instance, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
-    ) -> Value:
-        """An object that a method is executed on by itself stands for all objects of classes that derive from its class."""
-        if self.path.isolated and receiver.module is None and name not in receiver.attributes:
-            method, _ = receiver.cls.find(name)
-            is_left = method is MISSING and receiver.cls.has_unknown_base()
-            if is_left or is_placeholder(method, is_value_used(node, self.path.frame)):
-                if not may_train(name):
-                    return self.entry.filled_in_elsewhere(receiver, name, args, kwargs, node)
-        return super().instance_method(receiver, name, args, kwargs, node)
-
-    def unknown_attribute(self, owner: Unknown, name: str, node: ast.AST) -> Value:
-        if owner.tensor is None or name in OF_LEAVES:
-            stand_in = self.entry.stand_in_for(owner, getattr(node, "value", None))
-            if stand_in is not None:
-                return self.get_attribute(stand_in, name, node)
-            if owner.graph is not None and name in OF_LEAVES:
-                return owner.derived(("attr", name), f"{name} of a value of unknown code", "bool")
-        if owner.argument and self.path.assuming and owner.tensor is None and name in ASKED_OF_TENSORS:
-            self.entry.assumed_tensor(owner)
-        elif name == "data" and owner.graph is not None and self.is_written_through(node):
-            self.entry.tensor_of(owner)
-        elif name == "grad" and isinstance(owner.part_of, Layer):
-            # `model.fc.weight.grad`: of a weight that the one of the unknown module stands for.
-            for _, weight in self.nn.tensors_of(owner.part_of, "parameter"):
-                self.path.tell(GradRead(weight, self.path.site(node), None))
-        found = super().unknown_attribute(owner, name, node)
-        if type(found) is Unknown and name == "data" and found.graph is not None:
-            # That of a tensor has no graph, and that of a packed sequence has one.
-            found.graph, found.carries = None, True
-        if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
-            note_setting(self.path, found, name)
-        return found
-
-    def is_written_through(self, node: ast.AST) -> bool:
-        """Whether what stands behind this `.data` is written: then it is that of a tensor, and of no packed sequence."""
-        function = self.path.frame.function
-        return function is not None and node in writes_through_data(function.node)
-
-    def set_attribute(
-        self, owner: Value, name: str, value: Value, node: ast.AST, augmented: bool = False
-    ) -> None:
-        super().set_attribute(owner, name, value, node, augmented)
-        known = self.entry.known_stand_in(owner)
-        if isinstance(known, Layer) and is_module(value):
-            # The new part learns, and the whole applies it.
-            self.nn.set_module_attribute(known, name, value, node)
-            known.attributes[name] = value
-
-    def stored_attribute(self, owner: Instance, name: str, node: ast.AST) -> Value:
-        is_new = name not in owner.attributes
-        found = super().stored_attribute(owner, name, node)
-        if is_new and type(found) is Unknown and owner.module is not None:
-            if is_of_library(owner.cls) or (owner.open and is_applied_by_class(owner.cls, name)):
-                found.part_of = owner
-        if type(found) is Unknown and is_settings_name(key_of(getattr(node, "value", None))):
-            note_setting(self.path, found, name)
-        return found
-
-    def builtin_getattr(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        """`getattr(model, model.base_model_prefix)`: some part of a network of a library."""
-        owner = args[0] if len(args) == 2 and not isinstance(args[1], str) else None
-        thaw([self.entry.known_stand_in(owner)])
-        if isinstance(owner, Instance) and owner.module is not None and is_of_library(owner.cls):
-            part = Unknown("part of a module of a library")
-            part.part_of = owner
-            return part
-        return super().builtin_getattr(args, kwargs, node)
-
-    def get_item(self, owner: Value, index: Value, node: ast.AST) -> Value:
-        if type(owner) is Unknown and owner.tensor is None and indexes_tensor(index):
-            if owner.graph is not None or owner.plain or (owner.argument and self.path.assuming):
-                self.entry.assumed_tensor(owner)
-        elif type(owner) is Layer and "stand in" in owner.options and not owner.attributes.get(str(index)):
-            thaw([owner])
-            parts: dict[int | str, Unknown] = owner.options.setdefault("parts", {})
-            known = parts.get(index) if isinstance(index, (int, str)) else None
-            if known is None:
-                known = Unknown("item of an unknown module")
-                known.part_of = owner
-                if isinstance(index, (int, str)):
-                    parts[index] = known
-            return known
-        return super().get_item(owner, index, node)

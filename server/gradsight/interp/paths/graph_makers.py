@@ -41,6 +41,8 @@ class Way:
     """Calls whose results are the values, or parts of them, but for factors and sums."""
     unseen: frozenset[ast.Call] = frozenset()
     """Calls that may have brought a graph by something that the text does not show."""
+    groups: frozenset[Keys] = frozenset()
+    """The makers of each of the values."""
 
 
 def way_to_backward(function: ast.FunctionDef) -> Way | None:
@@ -63,12 +65,12 @@ def things_handed_over(scopes: list[ast.AST]) -> Keys:
     return NOTHING.union(*(way.handed for way in ways))
 
 
-def graph_makers(scopes: list[ast.AST]) -> Keys:
-    """What all backwards in these texts can have their graphs from; empty where that may be something else."""
+def graph_makers(scopes: list[ast.AST]) -> list[Keys]:
+    """What each backward in these texts can have its graph from; empty where that may be something else."""
     ways = [way_to_backward(one) for one in functions_of(scopes)]
     if any(way is None or way.unseen for way in ways):
-        return NOTHING
-    return NOTHING.union(*(way.makers for way in ways if way is not None))
+        return []
+    return [makers for way in ways if way is not None for makers in way.groups]
 
 
 def stepped_things(scopes: list[ast.AST]) -> Keys:
@@ -131,6 +133,7 @@ class Flow:
             frozenset(named - self.values.keys()),
             self.final_calls(nodes),
             frozenset(self.unseen),
+            frozenset(self.makers_behind([node]) for node in nodes),
         )
 
     def note(self, target: ast.expr, value: ast.expr) -> None:

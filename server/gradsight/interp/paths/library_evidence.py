@@ -220,15 +220,23 @@ class EvidenceLibraries(Transforms):
         result.cuts = value.cuts | {Cut("detach", "detach", self.path.site(node), source, self.path.tick)}
         return result
 
+    def shows_tensor(self, receiver: Unknown, name: str) -> bool:
+        """Whether a method tells what tensor it is called on."""
+        if name == "requires_grad_" and receiver.plain:
+            # Data of a loader that is to be differentiated: a leaf.
+            self.entry.assumed_tensor(receiver)
+            return True
+        if name == "retain_grad" and self.entry.is_returned(receiver):
+            self.entry.tensor_of(receiver)
+            return True
+        return False
+
     def unknown_method(
         self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
     ) -> Value:
         if name not in READING:
             receiver.hand_over()
-        if name == "requires_grad_" and receiver.plain:
-            # Data of a loader that is to be differentiated: a leaf.
-            self.entry.assumed_tensor(receiver)
-        elif receiver.tensor is None or name in OF_LEAVES:
+        if not self.shows_tensor(receiver, name) and (receiver.tensor is None or name in OF_LEAVES):
             stand_in = self.stand_in_asked(receiver, name, args, kwargs, node)
             if stand_in is not None:
                 return self.objects.call_method(stand_in, name, args, kwargs, node)

@@ -233,9 +233,9 @@ def role_by_deeds(key: str, scopes: list[ast.AST]) -> str:
 
 def role_beside_backward(key: str, scopes: list[ast.AST]) -> str:
     """The role of what no deed tells: it is among what must have brought the graph of a backward, or all that steps after it."""
-    makers = graph_makers(scopes)
-    if key in makers and not any(role_by_deeds(other, scopes) for other in makers):
-        return MODULE
+    for makers in graph_makers(scopes):
+        if key in makers and not any(role_by_deeds(other, scopes) for other in makers):
+            return MODULE
     if is_handed_over(key, scopes):
         return MODULE
     stepped = stepped_things(scopes)

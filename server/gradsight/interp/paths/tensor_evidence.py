@@ -16,7 +16,8 @@ class EvidenceAutograd(UnknownGraphsAutograd):
     """What Evidence adds to autograd."""
 
     def read_grad(self, tensor: Tensor, node: ast.AST) -> Value:
-        if tensor.grad is None and (tensor.attributes or {}).get("<stand in>"):
+        is_filled_here = tensor in self.path.gradient_ticks
+        if tensor.grad is None and (tensor.attributes or {}).get("<stand in>") and not is_filled_here:
             return Unknown("gradient of an unknown module, which other code may have filled")
         if tensor.grad is None and self.path.isolated and tensor.site.frame.function is None:
             # A function that is executed by itself finds what the program has done to its globals by then.

@@ -258,6 +258,8 @@ class Containers(Iteration):
         """Append; what each tensor held at that moment is remembered."""
         for tensor in tensors_in(value, 3):
             self.stored(tensor, receiver, node)
+        if type(value) is Unknown and value.graph is not None and self.entry.is_returned(value):
+            self.stored(self.entry.tensor_of(value), receiver, node)
         receiver.items.append(value)
         if isinstance(value, (Instance, Layer, Seq)):
             self.path.tell(Collected(value, receiver, self.path.site(node)))

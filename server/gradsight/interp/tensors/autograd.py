@@ -23,7 +23,7 @@ from gradsight.interp.tensors.layouts import (
 from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, may_show, of_result, of_view
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.sequences import GIVEN, is_kept_exchanged
-from gradsight.interp.tensors.shapes import shape_or_error
+from gradsight.interp.tensors.shapes import LOSS_RULES, PER_ITEM, RULES, shape_or_error
 from gradsight.interp.tensors.structures import FIELDS, count_of_parts, nested, parts_like, with_each_source
 from gradsight.interp.tensors.transform_levels import follow
 from gradsight.interp.tensors.unknown_operands import brings_graph, is_unseen
@@ -375,6 +375,8 @@ class Recorder(AutogradFloor):
             # With a dimension of size 1, or where an operator has laid its result out anew, the same memory, else a copy:
             # nothing is said about a write to it.
             result.counter.kept = result.counter.version
+        if bound.get("reduction") == "none" and RULES.get(op) in LOSS_RULES:
+            result.attributes = {PER_ITEM: True}
         is_laid_out = not keeps_layout(op, output.shape, operands)
         result.dense = is_laid_out or all(tensor.dense for _, tensor in operands)
         if not result.dense:

@@ -7,7 +7,13 @@ from typing import Any
 from gradsight.interp.path_state import PathState, RaisedError, assumption_of
 from gradsight.interp.syntax import arm_not_taken, calls_backward, decides_argument, spreads_keywords
 from gradsight.interp.tensors.backward_faults import BackwardFaults
-from gradsight.interp.tensors.shapes import certainly_differ, certainly_not_scalar, spelled
+from gradsight.interp.tensors.shapes import (
+    MANY_ITEMS,
+    PER_ITEM,
+    certainly_differ,
+    certainly_not_scalar,
+    spelled,
+)
 from gradsight.model.sites import Site, Syntax
 from gradsight.model.tensors import (
     IGNORANT,
@@ -83,6 +89,9 @@ class BackwardEngine(BackwardFaults):
         self.path.tell(GraphFound(site, isinstance(flag, Maybe) and flag.weak))
         if not gradient_given and certainly_not_scalar(loss.shape) and how != "assumed":
             self.path.refuse(NotScalar(loss, site, how, argument), assumption_of(flag))
+        elif not gradient_given and how == "backward" and has_one_per_item(loss):
+            self.path.told_premises.add(MANY_ITEMS)
+            self.path.refuse(NotScalar(loss, site, how, argument, MANY_ITEMS), MANY_ITEMS)
         edges: list[Edge] = [edge for tensor in losses if (edge := tensor.edge()) is not None]
         if how == "backward" and isinstance(flag, Maybe) and flag.weak:
             self.prove_operands(edges, site.node)
@@ -559,3 +568,9 @@ def leads_by_itself(edges: list[Edge], old: Node) -> bool:
             if edge.op != old.op or edge.freed is not None:
                 todo += edge.inputs
     return False
+
+
+def has_one_per_item(loss: Tensor) -> bool:
+    """Whether it is a loss of torch without a reduction, of as many items as nobody knows."""
+    is_counted = loss.shape is not None and None not in loss.shape
+    return not is_counted and bool((loss.attributes or {}).get(PER_ITEM))

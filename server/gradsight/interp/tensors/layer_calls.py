@@ -6,7 +6,7 @@ from gradsight.interp.tensors.fact_selection import bind
 from gradsight.interp.tensors.layer_runs import RUN, LayerRun, run_of
 from gradsight.interp.tensors.module_methods import ModuleMethods
 from gradsight.interp.tensors.sequences import lay_out
-from gradsight.interp.tensors.shapes import by_class
+from gradsight.interp.tensors.shapes import PER_ITEM, by_class
 from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Maybe, Node, Tensor, any_requires_grad
 from gradsight.model.trace import Applied, GaveUp, InputShown
@@ -203,8 +203,10 @@ class Modules(ModuleMethods):
         elif name.endswith("Loss"):
             if options.get("reduction", "mean") in ("mean", "sum", "batchmean"):
                 result.shape = ()
-            elif name in ("nn.CrossEntropyLoss", "nn.NLLLoss") and options.get("reduction") == "none":
-                result.shape = by_class(bound["target"]) if "target" in bound else None
+            elif options.get("reduction") == "none":
+                if name in ("nn.CrossEntropyLoss", "nn.NLLLoss"):
+                    result.shape = by_class(bound["target"]) if "target" in bound else None
+                result.attributes = {**(result.attributes or {}), PER_ITEM: True}
         elif result.shape is None and shape and name.startswith("nn.Conv"):
             out = options.get("out_channels")
             result.shape = (shape[0], out if isinstance(out, int) else None, *([None] * (len(shape) - 2)))

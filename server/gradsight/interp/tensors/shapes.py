@@ -535,6 +535,9 @@ def _elementwise(shape: Shape, bound: dict[str, Value], operands: Operands) -> S
 
 
 LOSS_RULES: frozenset[Rule | None] = frozenset((_loss, _class_loss, _elementwise_loss))
+PER_ITEM = "<one per item>"
+"""The attribute of what a loss without a reduction returns."""
+MANY_ITEMS = "there is more than one item in a batch"
 REDUCING = frozenset(("reduction", "reduce", "size_average"))
 RULES: dict[str, Rule] = {
     **dict.fromkeys(("view", "reshape"), _view),

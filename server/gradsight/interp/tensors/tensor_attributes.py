@@ -102,7 +102,8 @@ class TensorAttributes(BackwardEngine):
         value = self.grad_of_tensor(tensor, node)
         if isinstance(value, Tensor) and value.source is not None:
             value.cuts = value.source.cuts
-        if isinstance(value, AbsentGrad) and self.nn.escaped_between({tensor}, 0, self.path.tick):
+        given = self.nn.may_clear_between if tensor.node is not None else self.nn.escaped_between
+        if isinstance(value, AbsentGrad) and given({tensor}, 0, self.path.tick):
             return Unknown("gradient of a tensor that unknown code was given")
         return value
 

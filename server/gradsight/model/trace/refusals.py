@@ -127,6 +127,7 @@ class NotScalar(NamedTuple):
     site: Site
     how: str
     argument: str = ""
+    assumption: str = ""
 
 
 class SavedOverwritten(NamedTuple):
