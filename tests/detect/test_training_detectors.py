@@ -6,6 +6,7 @@ from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.idle_optimizers import IdleOptimizers
 from gradsight.detect.lost_updates import LostUpdates
 from gradsight.detect.misplaced_clipping import MisplacedClipping
+from gradsight.detect.rebound_models import ReboundModels
 from gradsight.detect.repeated_steps import RepeatedSteps
 from gradsight.detect.replaced_parameters import ReplacedParameters
 from gradsight.detect.undone_freezes import UndoneFreezes
@@ -24,6 +25,7 @@ from gradsight.model.trace import (
     Declared,
     Frozen,
     MethodReturned,
+    Stepping,
     Used,
 )
 from gradsight.model.values import ClassValue, Instance, Layer, ModuleState, Seq
@@ -269,3 +271,31 @@ def test_a_layer_that_nothing_is_computed_with_is_told_where_it_is_made() -> Non
 
 def test_layers_that_are_used_are_not_told() -> None:
     assert model_with_a_spare_layer(is_used=True) == []
+
+
+# -- models that are made anew -------------------------------------------------------------------------------------------
+
+
+def model_made_anew(is_held: bool = False, is_used_still: bool = False) -> list[tuple[str, int]]:
+    stage = Stage("net = first()\nopt = SGD(net)\nnet = second()\nopt.step()")
+    old, new = stage.tensor("first()", is_parameter=True), stage.tensor("second()", is_parameter=True)
+    detector = ReboundModels(stage, stage.claims)
+    stage.names["net"] = layer_with(old)
+    stage.hears(detector, Assigned(stage.tree.body[0], 0))
+    optimizer = stage.optimizer("SGD(net)", old, *([new] if is_held else []))
+    stage.tick += 1
+    stage.names["net"] = layer_with(new)
+    stage.hears(detector, Assigned(stage.tree.body[2], 0))
+    stage.live_gradient_ticks[new] = 5
+    if is_used_still:
+        stage.gradient_ticks[old] = 5
+    return stage.hears(detector, Stepping(optimizer, stage.at("opt.step()")))
+
+
+def test_a_model_that_gets_its_name_after_the_optimizer_was_made_is_not_stepped() -> None:
+    assert model_made_anew() == [("parameters-replaced", 3)]
+
+
+def test_a_model_that_the_optimizer_holds_or_that_wraps_the_old_one_is_stepped() -> None:
+    assert model_made_anew(is_held=True) == []
+    assert model_made_anew(is_used_still=True) == []

@@ -93,7 +93,6 @@ NOT_YET_TOLD = {
     "cam_hooks_inplace_relu.py",
     "carried_hidden_state.py",
     "clone_keeps_the_old_optimizer.py",
-    "cloned_net_never_learns.py",
     "crop_maps_reverse_with_full_strength.py",
     "decoder_list_is_the_encoder_list.py",
     "decorrelation_shared_by_default.py",

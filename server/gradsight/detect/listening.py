@@ -55,6 +55,7 @@ from gradsight.detect.moving_targets import MovingTargets
 from gradsight.detect.path import Path
 from gradsight.detect.place_aliases import PlaceAliases
 from gradsight.detect.reads_after_write import ReadsAfterWrite
+from gradsight.detect.rebound_models import ReboundModels
 from gradsight.detect.recorded_averages import RecordedAverages
 from gradsight.detect.recorded_writes import RecordedWrites
 from gradsight.detect.refused_gradients import RefusedGradients
@@ -159,6 +160,7 @@ class Detectors:
             LayersInForward(path, claims),
             RepeatedModules(path, claims),
             Registration(path, claims, replaced, ledger),
+            ReboundModels(path, claims),
             replaced,
             ledger,
             ScaledGradients(path, claims, ledger),

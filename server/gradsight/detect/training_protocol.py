@@ -116,7 +116,8 @@ class TrainingProtocol:
                 optimizer, place, step.site, self.replaced.name_bound_at(place), False
             )
             return
-        if self.path.backwards and any((one.attributes or {}).get("<stand in>") for one in parameters):
+        is_unknown = any((one.attributes or {}).get("<stand in>") for one in parameters)
+        if self.path.backwards and is_unknown and not frozen:
             # Which parameters the loss of an unknown module reaches is not known.
             return
         if (

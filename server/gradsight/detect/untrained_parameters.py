@@ -245,7 +245,23 @@ class UntrainedParameters:
             if optimizer is None or optimizer.site is None or self.fits_inputs(optimizer):
                 continue
             return Missed(left, optimizer, home, lost, owned)
-        return self.missed_unknown(left)
+        return self.missed_unknown(left) or self.missed_alone(left, homes)
+
+    def missed_alone(self, left: LeftOut, homes: list[Any]) -> Missed | None:
+        """`scale = nn.Parameter(torch.ones(1))`, which no module has: who makes a parameter wants it trained."""
+        owned = {tensor for home in homes for _, tensor in self.path.tensors_of(home, "parameter")}
+        alone = [one for one in left.parameters if one not in owned | self.kept and not is_stand_in(one)]
+        lost = [("", one) for one in alone if one.label and one.leaf_made]
+        optimizer = next((one for one in self.path.optimizers if one is left.step.subject), None)
+        if not lost or not left.is_only_step or optimizer is None or optimizer.site is None:
+            return None
+        if any(event.kind == "not-registered" for event in self.claims.events):
+            return None
+        if self.fits_inputs(optimizer) or self.path.escaped_between(
+            {one for _, one in lost}, 0, self.path.tick
+        ):
+            return None
+        return Missed(left, optimizer, None, lost, lost)
 
     def missed_unknown(self, left: LeftOut) -> Missed | None:
         """A module that is not known is trained by a step that moves only what another optimizer moves as well."""
