@@ -255,7 +255,10 @@ class Evidence(UnknownGraphs):
                 followed = [layer for name, layer in self.unknown_modules if not is_follower_name(name)]
                 modules = followed or own_modules(self.path.frame, key)
             else:
-                modules = [layer for name, layer in self.unknown_modules if belongs(key, name)]
+                alike = [(name, layer) for name, layer in self.unknown_modules if belongs(key, name)]
+                # `q_optimizer` is for `q1` and `q2`, and not for the target that follows one of them.
+                followed = [layer for name, layer in alike if not is_follower_name(name)]
+                modules = followed or [layer for _, layer in alike]
                 rivals = [name for name in optimizers if name != key]
                 modules = modules or self.left_for(rivals)
                 if not modules or any(
