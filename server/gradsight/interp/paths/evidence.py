@@ -57,7 +57,6 @@ from gradsight.model.values import (
     tensors_in,
 )
 
-"""Methods of arrays that no tensor has."""
 ONLY_TRAINED = {"zero_grad", "step"}
 """Methods of what is trained and of what trains: whoever calls them in a loop over several has other names for each."""
 
@@ -68,9 +67,9 @@ class Evidence(UnknownGraphs):
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
         self.stand_ins: dict[int, Any] = {}
+        """Stand-ins by the identity of the unknown value; None where nothing is known about its role."""
         self.returned: set[int] = set()
         """What unknown modules have returned, whole: it is no leaf, and retains no gradient yet."""
-        """Stand-ins by the identity of the unknown value; None where nothing is known about its role."""
         self.unknown_modules: list[tuple[str, Layer]] = []
         self.unknown_optimizers: list[tuple[str, Optimizer, Unknown]] = []
         self.in_coats: list[Value] = []
