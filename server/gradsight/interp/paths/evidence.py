@@ -19,6 +19,7 @@ from gradsight.interp.paths.held_names import (
     is_module,
     key_outside,
     own_modules,
+    text_that_binds,
     texts_of,
 )
 from gradsight.interp.paths.roles import (
@@ -93,7 +94,7 @@ class Evidence(UnknownGraphs):
             and isinstance(frame.receiver, Instance)
         ):
             return texts_of(frame.receiver.cls)
-        return [function.node]
+        return [text_that_binds(function, key)]
 
     def stand_in_for(self, value: Unknown, expression: ast.AST | None, method: str = "") -> Value:
         """What an unknown value is taken for, or None."""

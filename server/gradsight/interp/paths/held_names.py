@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 
 from gradsight.interp.paths.roles import deeds_of, is_follower_name, key_of
+from gradsight.interp.syntax import is_inside
 from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.name_hints import BY_NAME
 from gradsight.model.sites import Frame
@@ -56,6 +57,26 @@ def called_modules(owner: Instance) -> list[tuple[str, Unknown]]:
         and BY_NAME["module"].search(name)
         and not is_follower_name(name)
     ]
+
+
+def text_that_binds(function: Function, name: str) -> ast.AST:
+    """The text of a function, or that of the one around it which has bound the name: `net`, in a closure that is given nothing."""
+    node: ast.AST = function.node
+    if function.scope.outer is None:
+        return node
+    known: dict[str, ast.AST] = node.__dict__.setdefault("texts that bind", {})
+    if name not in known:
+        functions = (one for text in function.unit.tree for one in parts_of(text, ast.FunctionDef))
+        around = [one for one in functions if one is not node and is_inside(node, one)]
+        around.sort(key=lambda one: one.lineno, reverse=True)
+        known[name] = next((one for one in (node, *around) if binds_name(one, name)), node)
+    return known[name]
+
+
+def binds_name(function: ast.AST, name: str) -> bool:
+    return any(one.arg == name for one in parts_of(function, ast.arg)) or any(
+        one.id == name and isinstance(one.ctx, ast.Store) for one in parts_of(function, ast.Name)
+    )
 
 
 def texts_of(cls: ClassValue) -> list[ast.AST]:
