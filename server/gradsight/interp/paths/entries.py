@@ -26,17 +26,11 @@ from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwante
 from gradsight.interp.paths.arguments import arguments_for, given_to_constructor
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.assumed_backward import differentiate, still_read
-from gradsight.interp.paths.call_graph import (
-    REGISTER,
-    TRAIN,
-    CallGraph,
-    applies_a_module,
-    summary_of,
-)
+from gradsight.interp.paths.call_graph import REGISTER, TRAIN, applies_a_module, summary_of
 from gradsight.interp.paths.coverage import conclude, concluded, note_fault, note_left_out, note_spent_budget
 from gradsight.interp.paths.drivers import DRIVER_PATHS, called_by_library, driver_budget, driver_of
 from gradsight.interp.paths.entry_kinds import (
-    functions_in,
+    call_graph_of,
     is_differentiable,
     is_inference_name,
     is_loss_name,
@@ -100,7 +94,7 @@ class Explorer:
         self.records: list[Record] = []
         self.lines = lines_of(units)
         self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
-        self.calls = CallGraph(function for unit in units for function in functions_in(unit))
+        self.calls = call_graph_of(units)
         # Functions that may still want a part of the shared budget, and what a library is given to begin with.
         self.waiting, self.starts = sum(map(len, self.calls.by_name.values())), names_started(units)
         self.differentiated: set[ast.AST] = set()
