@@ -70,6 +70,8 @@ MAKING_SHARE = 2
 """The part of an entry's budget that the object it is executed on may cost on each path."""
 FAIR_SHARES = 12
 """How many times its share of what is left an entry may spend."""
+ORDER = {"forward": 0, "__init__": 2}
+"""When the methods of a class come, those of other names in between."""
 MOST_DETOURS = 6
 """How many paths that end in an exception before anything is trained are made up for by others."""
 
@@ -432,7 +434,7 @@ class Explorer:
             return
         members = [value for value in cls.namespace.values() if isinstance(value, Function)]
         # A forward executes most of the others, and every method needs what `__init__` makes.
-        members.sort(key=lambda member: ("forward", member.name, "__init__").index(member.name))
+        members.sort(key=lambda member: ORDER.get(member.defined().name, 1))
         init = cls.namespace.get("__init__")
         # Layers that it puts away somewhere are asked for where they are applied.
         puts_away = isinstance(init, Function) and REGISTER in summary_of(init.defined().node).reasons
