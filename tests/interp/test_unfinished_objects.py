@@ -133,3 +133,79 @@ def test_a_part_from_elsewhere_that_is_applied_by_its_forward_is_a_module() -> N
                 opt.step()
     """
     )
+
+
+REGISTRY = """
+class Registry:
+    def __init__(self):
+        self.known = {}
+    def register(self, cls):
+        self.known[cls.__name__] = cls
+        return cls
+
+HEADS = Registry()
+
+def build(config):
+    arguments = config.copy()
+    kind = arguments.pop("type")
+    return HEADS.known.get(kind, None)(**arguments)
+"""
+BRAIN = """
+import torch
+from torch import nn
+from registry import build
+
+class Brain(nn.Module):
+    def __init__(self, body, head):
+        super().__init__()
+        if not body:
+            self.body = nn.Identity()
+            head.settings.width = head.settings.sizes[0]
+        else:
+            self.body = build(body)
+            head.settings.width = self.body(torch.zeros(1, *head.settings.sizes)).size(1)
+        self.head = build(head)
+    def forward(self, x):
+        return self.head(self.body(x))
+"""
+LEARNER = """
+import torch
+import torch.nn.functional as F
+from brain import Brain
+
+class Learner:
+    def __init__(self, settings, body, head, saved):
+        self.settings, self.body, self.head = settings, body, head
+        self.make()
+        if saved is not None:
+            self.first.load_state_dict(torch.load(saved))
+    def make(self):
+        self.first = Brain(self.body.critic, self.head.critic).to(self.settings.device)
+        self.second = Brain(self.body.critic, self.head.critic).to(self.settings.device)
+        self.third = Brain(self.body.value, self.head.value).to(self.settings.device)
+        self.first_optimizer = torch.optim.Adam(self.first.parameters(), lr=self.settings.rate)
+        self.second_optimizer = torch.optim.Adam(self.second.parameters(), lr=self.settings.rate)
+        self.third_optimizer = torch.optim.Adam(self.third.parameters(), lr=self.settings.rate)
+    def learn(self, states, wanted):
+        first_loss = F.mse_loss(self.first(states), wanted)
+        second_loss = F.mse_loss(self.second(states), wanted)
+        third_loss = F.mse_loss(self.third(states), wanted)
+        self.first_optimizer.zero_grad()
+        first_loss.backward()
+        self.first_optimizer.step()
+        self.second_optimizer.zero_grad()
+        second_loss.backward()
+        self.second_optimizer.step()
+        self.third_optimizer.zero_grad()
+        third_loss.backward()
+        self.third_optimizer.step()
+"""
+
+
+def test_networks_that_another_file_makes_of_settings_are_made_to_their_end(tmp_path: Path) -> None:
+    (tmp_path / "registry.py").write_text(REGISTRY)
+    (tmp_path / "brain.py").write_text(BRAIN)
+    assert found_in(tmp_path, LEARNER) == set()
+    assert found_in(tmp_path, LEARNER.replace("self.third_optimizer.zero_grad()", "pass")) == {"GS501"}
+    assert found_in(tmp_path, LEARNER.replace("Adam(self.second.p", "Adam(self.first.p")) == {"GS512"}
+    assert found_in(tmp_path, LEARNER.replace("        self.second_optimizer.step()\n", "")) == {"GS512"}

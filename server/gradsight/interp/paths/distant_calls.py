@@ -243,6 +243,9 @@ class DistantCalls(LateSettings):
         own = int(self.path.budget)
         if self.bounds_models and is_model:
             return own // CALLS_OF_MODELS
+        if self.entry.making == "part":
+            # What a part may cost was set aside when it was begun: the reserve is counted of all that the path had.
+            return own // SHARE
         if self.reserve < 0:
             self.reserve = own // RESERVED
         if is_in_loop(self.path.frame):
