@@ -440,6 +440,12 @@ class Evidence(UnknownGraphs):
         self.path.tell(ModuleWrapped(module, callee, self.path.site(node)))
         return module
 
+    def meet_applied(self, args: list[Value], node: ast.AST | None) -> None:
+        """What torch's `data_parallel` is given first is a module, whatever else it is not known to be."""
+        if args and type(args[0]) is Unknown and args[0].tensor is None and id(args[0]) not in self.stand_ins:
+            first = node.args[0] if isinstance(node, ast.Call) and node.args else None
+            self.make_stand_in(args[0], MODULE, key_of(first) or "it", first)
+
     def meet_scalers(self, args: list[Value], node: ast.AST) -> None:
         """`backward(loss, scaler)`: what the text here treats as a scaler is one in the function that it is given to."""
         given = node.args if isinstance(node, ast.Call) and len(args) >= len(node.args) else []
