@@ -221,6 +221,14 @@ class Evidence(UnknownGraphs):
             if isinstance(members, Seq) and whole and whole <= set(optimizer.parameters()):
                 members.items.append(weight)
 
+    def stand_for_rest(self, module: Instance) -> None:
+        """The parts of a module that was not made to its end, where none of its parameters is known."""
+        if module.module is None or module.cls.has_unknown_base() or module.cls.kind != "module":
+            return
+        name = module.cls.name
+        module.attributes["<rest>"] = self.unknown_module(name, self.path.node, is_part=True)
+        module.module.registered["<rest>"] = "module"
+
     def link_optimizers(self) -> None:
         """Give every unknown optimizer the parameters of the modules that it can only be for, as far as they have been met."""
         for key, optimizer, value in self.unknown_optimizers:
