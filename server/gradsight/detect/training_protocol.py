@@ -423,20 +423,23 @@ class TrainingProtocol:
                 return
             if is_switched_in_forward(action):
                 continue
-            stepped = [a.tick for a in self.path.log if a.verb == "step" and a.subject is optimizer]
+            # Steps and switches may share a tick, where no operator came between them: the log has their order.
+            places = {id(one): place for place, one in enumerate(self.path.log)}
+            stepped = [places[id(a)] for a in self.path.log if a.verb == "step" and a.subject is optimizer]
+            place = places[id(action)]
             whole = self.last_switch(switches, owned) if owned != parameters else None
             if whole is not None and (
-                whole.verb == "train" or not any(whole.tick < tick < action.tick for tick in stepped)
+                whole.verb == "train" or not any(places[id(whole)] < one < place for one in stepped)
             ):
                 # A part of a model that was switched as a whole: kept in eval mode on purpose, as frozen batch norms are.
                 continue
             if not any(self.path.live_gradient_ticks.get(tensor, -1) > action.tick for tensor in owned):
                 # A part that is used as it is, and learns nothing.
                 continue
-            earlier = any(tick < action.tick for tick in stepped)
+            earlier = any(one < place for one in stepped)
             # Who switches an unknown model says that its mode counts; what it was trained in before was the other one.
             is_switched = "stand in" in getattr(action.subject, "options", ()) and (
-                self.was_trained_before(action, switches, stepped)
+                self.was_trained_before(action, switches, stepped, places)
                 or any(one.verb == "train" and one.subject is action.subject for one in switches)
             )
             sensitive = is_switched or any(
@@ -453,16 +456,18 @@ class TrainingProtocol:
                 )
             return
 
-    def was_trained_before(self, action: Action, switches: list[Action], stepped: list[int]) -> bool:
+    def was_trained_before(
+        self, action: Action, switches: list[Action], stepped: list[int], places: dict[int, int]
+    ) -> bool:
         """Whether steps were taken before the first `eval()`: who calls it at the top of each epoch may mean it."""
-        first, begun = action.tick, -1
+        first, begun = places[id(action)], -1
         for one in reversed(switches):
             if one.subject is action.subject:
                 if one.verb == "train":
-                    begun = one.tick
+                    begun = places[id(one)]
                     break
-                first = one.tick
-        return any(begun < tick < first for tick in stepped)
+                first = places[id(one)]
+        return any(begun < one < first for one in stepped)
 
     def is_frozen(self, module: Any) -> bool:
         """Whether a module has parameters of which none learns: in eval mode it stays all as it is."""

@@ -114,6 +114,7 @@ class DistantCalls(LateSettings):
             result = super().execute_function(function, args, kwargs, node)
             if function.node is self.watched:
                 self.returned_inside = result
+            self.meet_unfinished(function, args, kwargs, node, result)
             return result
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
         own, decided, done = path.budget, len(path.decisions), len(path.log)
@@ -125,7 +126,9 @@ class DistantCalls(LateSettings):
         try:
             if given <= self.too_costly.get(function.node, -1):
                 raise TooCostly("costs too much to follow")
-            return super().execute_function(function, args, kwargs, node)
+            result = super().execute_function(function, args, kwargs, node)
+            self.meet_unfinished(function, args, kwargs, node, result)
+            return result
         except (TooCostly, NotFollowed) as ended:
             reason = f"{function.name} {ended}"
         except PathEnded:
@@ -190,6 +193,19 @@ class DistantCalls(LateSettings):
         premise = f"what `{name}` returns depends on its parameters"
         self.entry.give_graph(result, [*parameters, *given], name, node, premise)
 
+    def meet_unfinished(
+        self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST, result: Value
+    ) -> None:
+        """What a module returns that was not made to its end went through parts of it that are not known."""
+        if not is_forward(function, args) or not args[0].open or args[0].cls.has_unknown_base():
+            return
+        if not self.path.grad_mode or self.path.inference or cuts_what_it_is_given(function.node):
+            return
+        for value in result.items if isinstance(result, Seq) and result.kind == "tuple" else [result]:
+            if type(value) is Unknown and value.graph is None and value.tensor is None:
+                if not (value.plain or value.hint):
+                    self.compute_from_parameters(value, args, kwargs, node)
+
     def run_generator(
         self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()
     ) -> Generator[Value, Any, Value]:
@@ -243,6 +259,9 @@ class DistantCalls(LateSettings):
         own = int(self.path.budget)
         if self.bounds_models and is_model:
             return own // CALLS_OF_MODELS
+        if self.entry.making == "part":
+            # What a part may cost was set aside when it was begun: the reserve is counted of all that the path had.
+            return own // SHARE
         if self.reserve < 0:
             self.reserve = own // RESERVED
         if is_in_loop(self.path.frame):

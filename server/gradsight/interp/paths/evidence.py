@@ -221,6 +221,14 @@ class Evidence(UnknownGraphs):
             if isinstance(members, Seq) and whole and whole <= set(optimizer.parameters()):
                 members.items.append(weight)
 
+    def stand_for_rest(self, module: Instance) -> None:
+        """The parts of a module that was not made to its end, where none of its parameters is known."""
+        if module.module is None or module.cls.has_unknown_base() or module.cls.kind != "module":
+            return
+        name = module.cls.name
+        module.attributes["<rest>"] = self.unknown_module(name, self.path.node, is_part=True)
+        module.module.registered["<rest>"] = "module"
+
     def link_optimizers(self) -> None:
         """Give every unknown optimizer the parameters of the modules that it can only be for, as far as they have been met."""
         for key, optimizer, value in self.unknown_optimizers:
@@ -439,6 +447,12 @@ class Evidence(UnknownGraphs):
         self.in_coats.append(module)
         self.path.tell(ModuleWrapped(module, callee, self.path.site(node)))
         return module
+
+    def meet_applied(self, args: list[Value], node: ast.AST | None) -> None:
+        """What torch's `data_parallel` is given first is a module, whatever else it is not known to be."""
+        if args and type(args[0]) is Unknown and args[0].tensor is None and id(args[0]) not in self.stand_ins:
+            first = node.args[0] if isinstance(node, ast.Call) and node.args else None
+            self.make_stand_in(args[0], MODULE, key_of(first) or "it", first)
 
     def meet_scalers(self, args: list[Value], node: ast.AST) -> None:
         """`backward(loss, scaler)`: what the text here treats as a scaler is one in the function that it is given to."""

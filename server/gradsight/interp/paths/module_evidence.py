@@ -292,6 +292,8 @@ class EvidenceModules(Checkpoints):
                 return self.make_scheduler(
                     callee, [optimizer], {}, node if node is not None else self.path.node
                 )
+        if reason.startswith(OF_TORCH) and callee.endswith("data_parallel"):
+            self.entry.meet_applied(args, node)
         if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
             if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
                 return self.entry.unwrapped(modules[0], callee, args, node)
