@@ -71,6 +71,7 @@ from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.shared_rows import SharedRows
 from gradsight.detect.snapshot_aliases import SnapshotAliases
+from gradsight.detect.sparse_gradients import SparseGradients
 from gradsight.detect.stepped_again import SteppedAgain
 from gradsight.detect.summed_rows import SummedRows
 from gradsight.detect.training_protocol import TrainingProtocol
@@ -112,6 +113,7 @@ class Detectors:
         self.listed: tuple[Any, ...] = (
             MisusedLeaves(path, claims),
             FailedBackwards(path, claims),
+            SparseGradients(path, claims),
             RefusedWrites(path, claims),
             RefusedGradients(path, claims),
             UnusedInputs(path, claims),

@@ -223,7 +223,8 @@ class Training(Modes):
             self.run_step_hooks(optimizer, optimizer.post_hooks, args, kwargs, node)
             return result
         if name == "add_param_group":
-            optimizer.extended = True
+            # Groups that follow the making are a part of it; who adds one between steps adds others later.
+            optimizer.extended = optimizer.extended or optimizer.stepped > 0
         if name == "add_param_group" and args and isinstance(args[0], Mapping):
             groups, exact = self.parameter_groups(Seq("list", [args[0]]))
             listed = self.optimizer_attribute(optimizer, "param_groups")
