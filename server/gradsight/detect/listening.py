@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 from gradsight.detect.accumulation import ClearedAccumulation
 from gradsight.detect.applied_twice import AppliedTwice
 from gradsight.detect.attribute_typos import AttributeTypos
+from gradsight.detect.broadcast_losses import BroadcastLosses
+from gradsight.detect.broken_ties import BrokenTies
 from gradsight.detect.cancelled_gradients import CancelledGradients
 from gradsight.detect.changed_data import ChangedData
 from gradsight.detect.changed_inputs import ChangedInputs
@@ -132,6 +134,8 @@ class Detectors:
             ZeroFeatures(path, claims),
             ZeroTerms(path, claims),
             CancelledGradients(path, claims),
+            BrokenTies(path, claims),
+            BroadcastLosses(path, claims),
             SharedMemory(path, claims),
             SharedRows(path, claims),
             SummedRows(path, claims),

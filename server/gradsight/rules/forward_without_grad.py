@@ -49,11 +49,11 @@ class Score(torch.autograd.Function):
     def backward(ctx, grad):
         x = ctx.saved_tensors[0].detach().requires_grad_()
         out = x.pow(2).sum()
-        return torch.autograd.grad(out, x, grad)[0]  # error: GS204
+        return torch.autograd.grad(out, x, grad)[0]  # error: GS204  # raises: does not require grad
 
 
 x = torch.ones(3, requires_grad=True)
-Score.apply(x).backward()  # raises: does not require grad
+Score.apply(x).backward()
 ```
 
 ## Use instead

@@ -110,6 +110,10 @@ class Training(Modes):
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
         """An object of an optimizer class of the program: it steps what it was given, where that is all its methods are for."""
+        for value in [*args, *kwargs.values()]:
+            if isinstance(value, Optimizer):
+                # A wrapper steps the one that it was given, in whichever of its methods.
+                value.escaped = True
         classes = [one for one in cls.lineage() if isinstance(one, ClassValue)]
         methods = {name: value for one in classes for name, value in one.namespace.items()}
         is_plain = not any(
