@@ -40,7 +40,8 @@ class RepeatedSteps:
                 self.look_back(optimizer, fact)
 
     def look_back(self, optimizer: Optimizer, fact: MethodReturned) -> None:
-        if optimizer.escaped or not self.path.knows_all_parameters(optimizer):
+        # Of whole modules, what is not known is cleared with what is.
+        if optimizer.escaped or not (self.path.knows_all_parameters(optimizer) or optimizer.rest_of):
             return
         log = [action for action in self.path.log if action.tick >= fact.started]
         steps = [
