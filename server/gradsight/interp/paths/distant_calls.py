@@ -88,6 +88,8 @@ class DistantCalls(LateSettings):
 
         self.bounds_models = False
         """Whether models of the file itself are bounded, too: where a path with them came to no end."""
+        self.has_met_models = False
+        """Whether there was a call that is bounded then."""
         self.raising: set[ast.AST] = set()
         """Functions that raised on arms chosen for conditions nobody knows: what was chosen then stays chosen on this path."""
 
@@ -118,9 +120,9 @@ class DistantCalls(LateSettings):
             return result
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
         own, decided, done = path.budget, len(path.decisions), len(path.log)
-        path.budget = given = self.allowance(
-            node, is_of_module(function, args) and function.name == "forward"
-        )
+        is_model = is_of_module(function, args) and function.name == "forward"
+        self.has_met_models = self.has_met_models or is_model
+        path.budget = given = self.allowance(node, is_model)
         self.is_far = True
         reason = ""
         try:
@@ -155,7 +157,10 @@ class DistantCalls(LateSettings):
 
     def is_bounded(self, function: Function, args: list[Any]) -> bool:
         """Whether a call of the file makes or applies a whole model, and may spend no more than one into another file."""
-        if not self.bounds_models or self.entry.making or not is_of_module(function, args):
+        if self.entry.making or not is_of_module(function, args):
+            return False
+        self.has_met_models = True
+        if not self.bounds_models:
             return False
         caller = self.path.frame.function
         return caller is None or not is_of_module(caller, [self.path.frame.receiver])
