@@ -189,6 +189,7 @@ class DistantCalls(LateSettings):
         name = args[0].cls.name
         premise = f"what `{name}` returns depends on its parameters"
         self.entry.give_graph(result, [*parameters, *given], name, node, premise)
+        self.entry.open_to_parts(result, args, kwargs)
 
     def run_generator(
         self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()

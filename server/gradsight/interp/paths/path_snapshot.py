@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from dataclasses import is_dataclass
 from enum import Enum
 from operator import attrgetter
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
@@ -116,6 +117,11 @@ def slots_of(kind: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
+def is_frozen(kind: type) -> bool:
+    """Whether it is a dataclass whose fields stay as they were made."""
+    return is_dataclass(kind) and bool(kind.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+
+
 def keep_nothing(snapshot: PathSnapshot, one: Any) -> None:
     """It stays as it is."""
 
@@ -174,7 +180,7 @@ def keep_method(snapshot: PathSnapshot, one: MethodType) -> None:
 def keeping_slots(kind: type, slots: tuple[str, ...]) -> Form:
     """How objects of a class with slots are kept."""
     read = attrgetter(*slots, slots[0])
-    is_kept = not issubclass(kind, NEVER_CHANGED)
+    is_kept = not issubclass(kind, NEVER_CHANGED) and not is_frozen(kind)
 
     def keep(snapshot: PathSnapshot, one: Any) -> None:
         try:
