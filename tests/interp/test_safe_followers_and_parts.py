@@ -326,3 +326,36 @@ def test_rounds_are_never_below_zero() -> None:
     """
     check(program.replace("AT", "-1").replace("HERE", ""))
     check(program.replace("AT", "1").replace("HERE", "  # GS307"))
+
+
+def test_a_closure_is_called_with_grad_mode_on() -> None:
+    program = """
+    scale = nn.Parameter(torch.ones(1))
+    optimizer = torch.optim.LBFGS([scale], lr=0.1, max_iter=10)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (scale * torch.ones(3)).pow(2).sum()
+        loss.backward()
+        return loss.detach()
+
+    @torch.no_grad()HERE
+    def calibrate():
+        CALL
+
+    calibrate()
+    """
+    check(program.replace("CALL", "optimizer.step(closure)").replace("HERE", ""))
+    check(program.replace("CALL", "closure()").replace("HERE", "  # GS204"))
+
+
+def test_what_fills_a_tensor_writes_that_alone() -> None:
+    program = """
+    with torch.no_grad():
+        total, scale = torch.ones(3), torch.full((3,), 2.0)
+        step = scale
+        torch.div(total, DIVISOR, out=FILLED)HERE
+        print(step.sum())
+    """
+    check(program.replace("DIVISOR", "scale").replace("FILLED", "step").replace("HERE", ""))
+    check(program.replace("DIVISOR", "2").replace("FILLED", "scale").replace("HERE", "  # GS107"))

@@ -214,9 +214,14 @@ class Training(Modes):
             closure = args[0] if args else kwargs.get("closure")
             result = None
             if isinstance(closure, (Function, Method)):
-                for _ in range(optimizer.closure_calls):
-                    result = self.language.call(closure, [], {}, node)
-                    self.step_parameters(optimizer, site)
+                # A step switches grad mode on for its closure, and off again.
+                mode, self.path.grad_mode = self.path.grad_mode, True
+                try:
+                    for _ in range(optimizer.closure_calls):
+                        result = self.language.call(closure, [], {}, node)
+                        self.step_parameters(optimizer, site)
+                finally:
+                    self.path.grad_mode = mode
             else:
                 self.step_parameters(optimizer, site)
             self.act("step", optimizer, site)
