@@ -359,3 +359,56 @@ def test_what_fills_a_tensor_writes_that_alone() -> None:
     """
     check(program.replace("DIVISOR", "scale").replace("FILLED", "step").replace("HERE", ""))
     check(program.replace("DIVISOR", "2").replace("FILLED", "scale").replace("HERE", "  # GS107"))
+
+
+def test_a_method_that_is_given_more_than_that_of_a_tensor_takes_is_of_something_else() -> None:
+    program = """
+    def evaluate(model, dataset, optimizer):
+        for x, y in dataset["loader"]:
+            loss = F.mse_loss(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            dataset["logger"].log(GIVEN)HERE
+    """
+    check(program.replace("GIVEN", "{'loss': loss.item()}").replace("HERE", ""))
+    check(program.replace("GIVEN", "").replace("HERE", "  # GS209"))
+
+
+def test_a_step_that_is_given_gradients_is_that_of_the_programs_own_optimizer() -> None:
+    program = """
+    class Scaled(torch.optim.SGD):
+        def step(self, closure=None, grads=None):
+            for group in self.param_groups:
+                for p, grad in zip(group["params"], grads or [p.grad for p in group["params"]]):
+                    p.data.add_(grad, alpha=-0.1)
+
+    weights = [nn.Parameter(torch.ones(3))]
+    optimizer = KIND(weights, lr=0.1)
+    for _ in range(3):
+        optimizer.step(GIVEN)HERE
+    """
+    check(program.replace("KIND", "Scaled").replace("GIVEN", "grads=[torch.ones(3)]").replace("HERE", ""))
+    check(program.replace("KIND", "torch.optim.SGD").replace("GIVEN", "").replace("HERE", "  # GS503"))
+
+
+def test_what_was_collected_by_code_of_the_program_may_have_a_graph() -> None:
+    program = """
+    from tools import Runner
+
+    agent = nn.Linear(4, 2)
+    env = Runner("cliff")
+    act = lambda state: agent(state)
+    optimizer = torch.optim.SGD(agent.parameters(), lr=0.5)
+    for t in range(100):
+        replay = env.run(GIVEN, 5)
+        following = agent(replay[-1].next_state).detach()
+        advantage = replay.reward() + following - replay.value().detach()
+        loss = (replay.value() - advantage).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    """
+    check(program.replace("GIVEN", "act"))
+    report = analyze(Source("program.py", PREAMBLE + dedent(program.replace("GIVEN", "3"))))
+    assert "GS203" in {finding.code for finding in report.findings}

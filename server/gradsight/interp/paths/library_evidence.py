@@ -290,7 +290,8 @@ class EvidenceLibraries(Transforms):
             given = [*args, *kwargs.values()]
             if name not in DESCRIBING and (receiver.plain or (key and is_source_name(key))):
                 # `env.run(agent, steps=1)`: who is given what computes may hand back what that computed.
-                result.plain = not (result.hint or result.given or any(map(computes, given)))
+                result.carries = result.carries or any(map(computes, given))
+                result.plain = not (result.hint or result.given or result.carries or receiver.carries)
         return result
 
 

@@ -205,8 +205,8 @@ class Training(Modes):
             self.clear_gradients(optimizer.parameters(), keep, site)
             self.act("zero", optimizer, site)
             return None
-        if name == "step" and len(args) > 1:
-            # Those of torch take a closure and nothing else: what takes data may differentiate, clear and step by itself.
+        if name == "step" and (len(args) > 1 or kwargs.keys() - {"closure"}):
+            # Those of torch take a closure and nothing else: what takes data or gradients may differentiate, clear and step by itself.
             optimizer.escaped = True
             return self.path.gap("step of an optimizer of the program's own", node)
         if name == "step":
