@@ -200,6 +200,7 @@ class EvidenceModules(Checkpoints):
         else:
             parameters = [tensor for _, tensor in self.tensors_of(module, "parameter")]
             self.entry.give_graph(result, [*parameters, *self.entry.graphs_in(args, kwargs)], name, node, "")
+            self.entry.open_to_parts(result, args, kwargs)
         result.given = (module, *self.entry.parameters_given([*args, *kwargs.values()]))
         return result
 
@@ -333,6 +334,7 @@ class EvidenceModules(Checkpoints):
             self.entry.give_graph(
                 result, tensors, callee, place, f"what `{callee}` returns depends on what it is given"
             )
+            self.entry.open_to_parts(result, args, kwargs)
             result.carries = result.carries and result.graph is None
             self.entry.may_fill(args, callee, place)
         elif (result.cuts or self.entry.are_all_plain(all_given(args, kwargs))) and not (
