@@ -108,3 +108,22 @@ def fit(model, loader, opt, {weight}):
 def test_a_penalty_of_numbers_with_a_weight_trains_nothing(weight: str) -> None:
     check(WEIGHED.format(weight=weight, read=".item()  # GS202"))
     check(WEIGHED.format(weight=weight, read=""))
+
+
+def test_what_stands_for_all_parameters_has_no_name() -> None:
+    report = check("""
+def fit(model, opt, loader, score):
+    best, kept = 1e9, None
+    for epoch in range(10):
+        for x, y in loader:
+            opt.zero_grad()
+            F.mse_loss(model(x), y).backward()
+            opt.step()
+        if score(model) < best:
+            best, kept = score(model), model.state_dict()  # GS107
+    model.load_state_dict(kept)
+    return model
+""")
+    assert [finding.message for finding in report.findings] == [
+        "`state_dict()` returns the parameters themselves, which change before they are read: copy them"
+    ]

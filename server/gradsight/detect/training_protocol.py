@@ -80,7 +80,7 @@ class TrainingProtocol:
         ]
         is_all_known = self.path.knows_all_parameters(optimizer) and not self.path.gradients_unknown
         if not backwards:
-            if is_all_known or self.are_idle(parameters):
+            if (is_all_known and not self.may_be_shared(parameters)) or self.are_idle(parameters):
                 self.conclude_no_backward(optimizer, steps[0], parameters)
             return
         self.claims.granted.update(("step-without-backward", step.site.key) for step in steps)
@@ -88,6 +88,12 @@ class TrainingProtocol:
         self.conclude_clearing(optimizer, steps, backwards, parameters)
         if is_all_known:
             self.conclude_foreign(optimizer, steps, backwards)
+
+    def may_be_shared(self, parameters: set[Tensor]) -> bool:
+        """Whether unknown code was given these, and a backward reaches an unknown module: one that may be made of them."""
+        return any(
+            (leaf.attributes or {}).get("<stand in>") for run in self.path.backwards for leaf in run.leaves
+        ) and self.path.escaped_between(parameters, 0, self.path.tick)
 
     def are_idle(self, parameters: set[Tensor]) -> bool:
         """Whether nothing but the optimizer was ever given these: no backward reaches them, however much of its graph is open."""

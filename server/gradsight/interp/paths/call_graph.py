@@ -156,8 +156,10 @@ def _summary_of(function: ast.AST) -> Summary:
         ):
             reasons.add(REGISTER)
     # What a class inside of it calls its bases by is not what they are called by here.
-    of_bases = set() if ast.ClassDef in parts else {name for name, call in named if is_of_bases(call)}
-    of_bases.difference_update(name for name, call in named if not is_of_bases(call))
+    of_bases: set[str] = set()
+    if "super" in calls and ast.ClassDef not in parts:
+        of_bases = {name for name, call in named if is_of_bases(call)}
+        of_bases.difference_update([name for name, call in named if not is_of_bases(call)])
     return Summary(
         frozenset(reasons), frozenset(calls), steps, frozenset(hands_over), put, made, frozenset(of_bases)
     )

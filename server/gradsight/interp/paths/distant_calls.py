@@ -197,6 +197,7 @@ class DistantCalls(LateSettings):
         name = args[0].cls.name
         premise = f"what `{name}` returns depends on its parameters"
         self.entry.give_graph(result, [*parameters, *given], name, node, premise)
+        self.entry.open_to_parts(result, args, kwargs)
 
     def meet_unfinished(
         self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST, result: Value

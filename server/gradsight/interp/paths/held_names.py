@@ -27,16 +27,16 @@ def key_outside(frame: Frame, value: Unknown, key: str) -> str:
     return key
 
 
-def own_modules(frame: Frame, key: str) -> list[Value]:
-    """The modules that an object has beside its optimizer, or that a function was given with it."""
+def own_modules(frame: Frame, key: str) -> list[tuple[str, Layer | Instance]]:
+    """The modules that an object has beside its optimizer, or that a function was given with it, by their keys."""
     receiver = frame.receiver
     if "." not in key:
         beside = frame.namespace if frame.function is not None else {}
     else:
         beside = receiver.attributes if isinstance(receiver, Instance) else {}
     return [
-        value
-        for value in beside.values()
+        (f"self.{name}" if "." in key else name, value)
+        for name, value in beside.items()
         if isinstance(value, Layer) or (isinstance(value, Instance) and value.module is not None)
     ]
 

@@ -21,9 +21,14 @@ from gradsight.model.read_numbers import ReadNumber, read_by
 from gradsight.model.tensors import Cut, Maybe, Node, Tensor
 from gradsight.model.values import (
     Array,
+    Bound,
     ClassValue,
+    Function,
+    Instance,
     Layer,
+    Method,
     Number,
+    Partial,
     Seq,
     Unknown,
     Value,
@@ -126,6 +131,7 @@ class EvidenceLibraries(Transforms):
             self.entry.give_graph(
                 result, [*parameters, *self.entry.graphs_in(args, kwargs)], callee, node, premise
             )
+            self.entry.open_to_parts(result, args, kwargs)
         return result
 
     def is_maker_for_caller(self, function: Unknown, key: str) -> bool:
@@ -283,9 +289,19 @@ class EvidenceLibraries(Transforms):
                 result.hint = "array"
         if type(result) is Unknown and result is not receiver and result.graph is None and not result.cuts:
             key = key_of(getattr(getattr(node, "func", None), "value", None))
+            given = [*args, *kwargs.values()]
             if name not in DESCRIBING and (receiver.plain or (key and is_source_name(key))):
-                result.plain = not result.hint
+                # `env.run(agent, steps=1)`: who is given what computes may hand back what that computed.
+                result.carries = result.carries or any(map(computes, given))
+                result.plain = not (result.hint or result.given or result.carries or receiver.carries)
         return result
+
+
+def computes(value: Value) -> bool:
+    """Whether a value is code of the program, or a module, that whoever has it may call."""
+    return isinstance(value, (Bound, Function, Method, Partial)) or (
+        isinstance(value, (Instance, Layer)) and value.module is not None
+    )
 
 
 def is_open(value: Unknown) -> bool:
