@@ -26,18 +26,13 @@ from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwante
 from gradsight.interp.paths.arguments import arguments_for, given_to_constructor
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.assumed_backward import differentiate, still_read
-from gradsight.interp.paths.call_graph import (
-    REGISTER,
-    TRAIN,
-    CallGraph,
-    summary_of,
-)
+from gradsight.interp.paths.call_graph import REGISTER, TRAIN, summary_of
 from gradsight.interp.paths.coverage import conclude, concluded, note_fault, note_left_out, note_spent_budget
 from gradsight.interp.paths.default_options import methods_with_options
 from gradsight.interp.paths.differentiated import differentiated_in
 from gradsight.interp.paths.drivers import DRIVER_PATHS, called_by_library, driver_budget, driver_of
 from gradsight.interp.paths.entry_kinds import (
-    functions_in,
+    call_graph_of,
     is_loss_name,
     is_module_class,
     training_around,
@@ -73,6 +68,8 @@ MAKING_SHARE = 2
 """The part of an entry's budget that the object it is executed on may cost on each path."""
 FAIR_SHARES = 12
 """How many times its share of what is left an entry may spend."""
+ORDER = {"forward": 0, "__init__": 2}
+"""When the methods of a class come, those of other names in between."""
 MOST_DETOURS = 6
 """How many paths that end in an exception before anything is trained are made up for by others."""
 
@@ -97,7 +94,7 @@ class Explorer:
         self.records: list[Record] = []
         self.lines = lines_of(units)
         self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
-        self.calls = CallGraph(function for unit in units for function in functions_in(unit))
+        self.calls = call_graph_of(units)
         # Functions that may still want a part of the shared budget, and what a library is given to begin with.
         self.waiting, self.starts = sum(map(len, self.calls.by_name.values())), names_started(units)
         self.differentiated: set[ast.AST] = set()
@@ -421,7 +418,7 @@ class Explorer:
             return
         members = [value for value in cls.namespace.values() if isinstance(value, Function)]
         # A forward executes most of the others, and every method needs what `__init__` makes.
-        members.sort(key=lambda member: ("forward", member.name, "__init__").index(member.name))
+        members.sort(key=lambda member: ORDER.get(member.defined().name, 1))
         init = cls.namespace.get("__init__")
         # Layers that it puts away somewhere are asked for where they are applied.
         puts_away = isinstance(init, Function) and REGISTER in summary_of(init.defined().node).reasons
