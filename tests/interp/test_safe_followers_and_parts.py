@@ -412,3 +412,46 @@ def test_what_was_collected_by_code_of_the_program_may_have_a_graph() -> None:
     check(program.replace("GIVEN", "act"))
     report = analyze(Source("program.py", PREAMBLE + dedent(program.replace("GIVEN", "3"))))
     assert "GS203" in {finding.code for finding in report.findings}
+
+
+def test_a_model_that_is_frozen_inside_of_long_loops_is_frozen_as_a_whole() -> None:
+    program = """
+    class Features(nn.Module):
+        def __init__(self, requires_grad=False):
+            super().__init__()
+            self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(4, 4), nn.ReLU()) for _ in range(12)])
+            for param in self.parameters():
+                param.FREEZE
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x
+
+    def statistics(files):
+        model = Features()
+        found = []
+        for batch in torch.split(files, 50, dim=0):
+            found.append(model(batch).numpy())HERE
+        return found
+
+    class Trainer:
+        def __init__(self, model):
+            self.model = model
+
+        def evaluate(self, n):
+            fake = []
+            for i in range(n):
+                with torch.no_grad():
+                    fake.append(self.model(torch.ones(2, 4)))
+            return statistics(torch.cat(fake, dim=0))
+
+    trainer = Trainer(nn.Linear(4, 4))
+    for epoch in range(1000):
+        for batch in range(1000):
+            for k in range(3):
+                print(trainer.evaluate(20))
+    """
+    check(program.replace("FREEZE", "requires_grad = requires_grad").replace("HERE", ""))
+    check(program.replace("FREEZE", "requires_grad_(False)").replace("HERE", ""))
+    check(program.replace("FREEZE", "requires_grad_(True)").replace("HERE", "  # GS202"))
