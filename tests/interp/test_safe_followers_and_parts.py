@@ -455,3 +455,34 @@ def test_a_model_that_is_frozen_inside_of_long_loops_is_frozen_as_a_whole() -> N
     check(program.replace("FREEZE", "requires_grad = requires_grad").replace("HERE", ""))
     check(program.replace("FREEZE", "requires_grad_(False)").replace("HERE", ""))
     check(program.replace("FREEZE", "requires_grad_(True)").replace("HERE", "  # GS202"))
+
+
+def test_two_networks_that_are_applied_alike_are_not_both_of_the_only_class() -> None:
+    program = """
+    class Frozen(nn.Module):
+        def __init__(self, body):
+            super().__init__()
+            self.body = body
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, x):
+            with torch.no_grad():
+                h = self.body(x)HERE
+            return OUT
+
+    class Gan:
+        def __init__(self, GIVEN):
+            self.g, self.d = g, d
+            self.optimizer = torch.optim.Adam(self.g.parameters())
+            self.later = torch.optim.Adam(self.d.parameters())
+
+        def step(self, x):
+            loss = F.softplus(-self.d(self.g(x))).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+    """
+    check(program.replace("HERE", "").replace("OUT", "self.head(h)").replace("GIVEN", "g, d"))
+    given = program.replace("OUT", "self.head(h).detach()").replace("GIVEN", "g: Frozen, d: Frozen")
+    report = analyze(Source("program.py", PREAMBLE + dedent(given.replace("HERE", ""))))
+    assert {"GS203", "GS204"} & {finding.code for finding in report.findings}
