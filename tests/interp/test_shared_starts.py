@@ -98,7 +98,25 @@ class Outer(nn.Module):
                 x = part(x)
         return x if mask is None else x.masked_fill_(mask, 0)
 """
-PROGRAMS = {"flags": FLAGS, "state": STATE, "nested": NESTED}
+TOLD = """
+class Agent:
+    def __init__(self, width):
+        self.critic = nn.Linear(width, 1)
+        self.target = self.critic
+        self.optimizer = torch.optim.Adam(self.critic.parameters())
+        self.scale = torch.tensor(nn.Parameter(torch.ones(3)))
+
+    def learn(self, states, rewards, clip=False, decay=False):
+        loss = F.mse_loss(self.critic(states), rewards + self.target(states).detach())
+        if clip:
+            loss = loss.clamp(max=1)
+        if decay:
+            loss = loss + self.critic.weight.square().sum()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+PROGRAMS = {"flags": FLAGS, "state": STATE, "nested": NESTED, "told": TOLD}
 
 
 @contextmanager

@@ -52,9 +52,9 @@ class CutTerms:
         self.shapeless: list[NotedTerm] = []
         """The same, where it is not known that they are single numbers: they are if their sum is differentiated as one."""
         self.derivatives: list[tuple[Node, Cut, Site, str]] = []
+        """Sums of a derivative without a graph and of one that has it, or of the weight that it is the derivative of."""
         self.by_parameters: set[Any] = set()
         """Where gradients of parameters were asked for: the mean of several, or those of real data, are constants that others are held against."""
-        """Sums of a derivative without a graph and of one that has it, or of the weight that it is the derivative of."""
         self.scaled: set[Tensor] = set()
         """Single numbers without a graph, scaled by something that is not known: a weight of the configuration."""
         self.scaled_shapeless: set[Tensor] = set()

@@ -76,16 +76,11 @@ class LostWrites:
 
 
 def owns_memory(tensor: Tensor) -> bool:
-    """Whether a tensor's memory was made with it, and nothing else was made on it first."""
+    """Whether a tensor's memory was certainly made with it, and nothing else was made on it first."""
     return (
-        tensor.base is None and tensor.storage.serial == tensor.serial + 1 and tensor.kept_at is None
-        and not tensor.is_parameter and not is_perhaps_view(tensor)
+        tensor.base is None and tensor.source is None and tensor.storage.serial == tensor.serial + 1 and tensor.kept_at is None
+        and not tensor.is_parameter
     )  # fmt: skip
-
-
-def is_perhaps_view(tensor: Tensor) -> bool:
-    """`rows[b][i - first]`: the item of a tensor at a place of which nobody knows whether it is a number or an index tensor."""
-    return tensor.source is not None and isinstance(tensor.site.node, ast.Subscript)
 
 
 def maker_of(node: ast.AST) -> str:

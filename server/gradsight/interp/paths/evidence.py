@@ -19,6 +19,7 @@ from gradsight.interp.paths.held_names import (
     is_module,
     key_outside,
     own_modules,
+    text_that_binds,
     texts_of,
 )
 from gradsight.interp.paths.roles import (
@@ -57,7 +58,6 @@ from gradsight.model.values import (
     tensors_in,
 )
 
-"""Methods of arrays that no tensor has."""
 ONLY_TRAINED = {"zero_grad", "step"}
 """Methods of what is trained and of what trains: whoever calls them in a loop over several has other names for each."""
 
@@ -68,9 +68,9 @@ class Evidence(UnknownGraphs):
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
         self.stand_ins: dict[int, Any] = {}
+        """Stand-ins by the identity of the unknown value; None where nothing is known about its role."""
         self.returned: set[int] = set()
         """What unknown modules have returned, whole: it is no leaf, and retains no gradient yet."""
-        """Stand-ins by the identity of the unknown value; None where nothing is known about its role."""
         self.unknown_modules: list[tuple[str, Layer]] = []
         self.unknown_optimizers: list[tuple[str, Optimizer, Unknown]] = []
         self.in_coats: list[Value] = []
@@ -94,7 +94,7 @@ class Evidence(UnknownGraphs):
             and isinstance(frame.receiver, Instance)
         ):
             return texts_of(frame.receiver.cls)
-        return [function.node]
+        return [text_that_binds(function, key)]
 
     def stand_in_for(self, value: Unknown, expression: ast.AST | None, method: str = "") -> Value:
         """What an unknown value is taken for, or None."""
@@ -232,6 +232,14 @@ class Evidence(UnknownGraphs):
             members = next((group.items.get("params") for group in optimizer.groups()), None)
             if isinstance(members, Seq) and whole and whole <= set(optimizer.parameters()):
                 members.items.append(weight)
+
+    def stand_for_rest(self, module: Instance) -> None:
+        """The parts of a module that was not made to its end, where none of its parameters is known."""
+        if module.module is None or module.cls.has_unknown_base() or module.cls.kind != "module":
+            return
+        name = module.cls.name
+        module.attributes["<rest>"] = self.unknown_module(name, self.path.node, is_part=True)
+        module.module.registered["<rest>"] = "module"
 
     def link_optimizers(self) -> None:
         """Give every unknown optimizer the parameters of the modules that it can only be for, as far as they have been met."""
@@ -456,6 +464,12 @@ class Evidence(UnknownGraphs):
         self.in_coats.append(module)
         self.path.tell(ModuleWrapped(module, callee, self.path.site(node)))
         return module
+
+    def meet_applied(self, args: list[Value], node: ast.AST | None) -> None:
+        """What torch's `data_parallel` is given first is a module, whatever else it is not known to be."""
+        if args and type(args[0]) is Unknown and args[0].tensor is None and id(args[0]) not in self.stand_ins:
+            first = node.args[0] if isinstance(node, ast.Call) and node.args else None
+            self.make_stand_in(args[0], MODULE, key_of(first) or "it", first)
 
     def meet_scalers(self, args: list[Value], node: ast.AST) -> None:
         """`backward(loss, scaler)`: what the text here treats as a scaler is one in the function that it is given to."""

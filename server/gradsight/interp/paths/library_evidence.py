@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.libraries.transforms import Transforms
-from gradsight.interp.paths.callers_ways import brings_graph, makes_loss
+from gradsight.interp.paths.callers_ways import brings_graph, is_only_source, makes_loss
 from gradsight.interp.paths.roles import (
     MODULE,
     OF_LEAVES,
@@ -155,7 +155,9 @@ class EvidenceLibraries(Transforms):
         """Whether a method of it makes what is differentiated, so that it is the module, or has it."""
         if not (receiver.is_outside and is_open(receiver)) or suggests("loss", key) or is_source_name(key):
             return False
-        return self.path.table.find(f"Tensor.{name}") is None and makes_loss(self.path, key, call)
+        if self.path.table.find(f"Tensor.{name}") is not None:
+            return False
+        return makes_loss(self.path, key, call) or is_only_source(self.path, key, call)
 
     def number_of(self, value: Unknown, node: ast.AST) -> Number:
         """`value.item()`: a number, which leaves behind the graph that code with modules may have made."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import is_dataclass
 from enum import Enum
 from operator import attrgetter
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
@@ -118,8 +117,9 @@ def slots_of(kind: type) -> tuple[str, ...]:
 
 
 def is_frozen(kind: type) -> bool:
-    """Whether it is a dataclass whose fields stay as they were made."""
-    return is_dataclass(kind) and bool(kind.__dataclass_params__.frozen)  # type: ignore[attr-defined]
+    """Whether no object of a class changes once it is made; what it holds may."""
+    params = getattr(kind, "__dataclass_params__", None)
+    return params is not None and params.frozen
 
 
 def keep_nothing(snapshot: PathSnapshot, one: Any) -> None:
@@ -180,7 +180,7 @@ def keep_method(snapshot: PathSnapshot, one: MethodType) -> None:
 def keeping_slots(kind: type, slots: tuple[str, ...]) -> Form:
     """How objects of a class with slots are kept."""
     read = attrgetter(*slots, slots[0])
-    is_kept = not issubclass(kind, NEVER_CHANGED) and not is_frozen(kind)
+    is_kept = not (issubclass(kind, NEVER_CHANGED) or is_frozen(kind))
 
     def keep(snapshot: PathSnapshot, one: Any) -> None:
         try:

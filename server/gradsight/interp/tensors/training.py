@@ -110,6 +110,10 @@ class Training(Modes):
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
         """An object of an optimizer class of the program: it steps what it was given, where that is all its methods are for."""
+        for value in [*args, *kwargs.values()]:
+            if isinstance(value, Optimizer):
+                # A wrapper steps the one that it was given, in whichever of its methods.
+                value.escaped = True
         classes = [one for one in cls.lineage() if isinstance(one, ClassValue)]
         methods = {name: value for one in classes for name, value in one.namespace.items()}
         is_plain = not any(
@@ -228,7 +232,8 @@ class Training(Modes):
             self.run_step_hooks(optimizer, optimizer.post_hooks, args, kwargs, node)
             return result
         if name == "add_param_group":
-            optimizer.extended = True
+            # Groups that follow the making are a part of it; who adds one between steps adds others later.
+            optimizer.extended = optimizer.extended or optimizer.stepped > 0
         if name == "add_param_group" and args and isinstance(args[0], Mapping):
             groups, exact = self.parameter_groups(Seq("list", [args[0]]))
             listed = self.optimizer_attribute(optimizer, "param_groups")
