@@ -80,7 +80,7 @@ class TrainingProtocol:
         ]
         is_all_known = self.path.knows_all_parameters(optimizer) and not self.path.gradients_unknown
         if not backwards:
-            if is_all_known or self.are_idle(parameters):
+            if (is_all_known and not self.may_be_shared(parameters)) or self.are_idle(parameters):
                 self.conclude_no_backward(optimizer, steps[0], parameters)
             return
         self.claims.granted.update(("step-without-backward", step.site.key) for step in steps)
@@ -88,6 +88,12 @@ class TrainingProtocol:
         self.conclude_clearing(optimizer, steps, backwards, parameters)
         if is_all_known:
             self.conclude_foreign(optimizer, steps, backwards)
+
+    def may_be_shared(self, parameters: set[Tensor]) -> bool:
+        """Whether unknown code was given these, and a backward reaches an unknown module: one that may be made of them."""
+        return any(
+            (leaf.attributes or {}).get("<stand in>") for run in self.path.backwards for leaf in run.leaves
+        ) and self.path.escaped_between(parameters, 0, self.path.tick)
 
     def are_idle(self, parameters: set[Tensor]) -> bool:
         """Whether nothing but the optimizer was ever given these: no backward reaches them, however much of its graph is open."""
@@ -317,17 +323,48 @@ class TrainingProtocol:
                     continue
                 if is_one_within(cleared_by_itself, runs[0].tick, step.tick):
                     continue
-                if is_one_within(foreign, *between) and not is_one_within(own, *between):
-                    self.claims.add(
-                        "foreign-gradients",
-                        runs[0].site,
-                        [
-                            Step("written", runs[-1].site, "its own loss adds to them here"),
-                            Step("needed", step.site, "this step applies both"),
-                        ],
-                        parameter=parameter.label,
-                    )
+                if is_one_within(own, *between):
+                    continue
+                if is_one_within(foreign, *between):
+                    self.claim_foreign(parameter, *runs, step)
                     return
+                if self.is_for_another(optimizer, *runs, others):
+                    self.claim_foreign(parameter, runs[-1], runs[0], step)
+                    return
+
+    def claim_foreign(self, parameter: Tensor, foreign: Action, own: Action, step: Action) -> None:
+        self.claims.add(
+            "foreign-gradients",
+            foreign.site,
+            [
+                Step("written", own.site, "its own loss fills them here"),
+                Step("needed", step.site, "this step applies both"),
+            ],
+            parameter=parameter.label,
+        )
+
+    def is_for_another(
+        self, optimizer: Optimizer, first: Action, last: Action, others: list[Optimizer]
+    ) -> bool:
+        """Whether the later of two backwards before one step is that of another optimizer, which alone is cleared for it.
+
+        `q_loss.backward(); policy_optimizer.zero_grad(); (-q(policy(s)).mean()).backward(); q_optimizer.step()`: the loss of
+        the policy goes through all of `q` that the first backward filled, and the first reaches nothing of the policy.
+        """
+        mine = set(self.path.parameters_of(optimizer))
+        filled, added = set(first.leaves), set(last.leaves)
+        for other in others:
+            theirs = set(self.path.parameters_of(other)) - mine
+            zeros = [a.tick for a in self.path.log if a.verb == "zero" and a.subject is other]
+            if (
+                theirs & added
+                and not theirs & filled
+                and mine & filled <= added
+                and is_one_within(zeros, first.tick, last.tick)
+                and any(a.verb == "step" and a.subject is other and a.tick > last.tick for a in self.path.log)
+            ):
+                return True
+        return False
 
     def goes_through_optimizers(
         self, step: Action, others: list[Optimizer], between: tuple[int, int]

@@ -428,6 +428,11 @@ class Library(Copying):
             result.carries = result.carries or function.carries
         return result
 
+    def takes_more(self, name: str, args: list[Value]) -> bool:
+        """`logger.log(results)`: a call with more than the method of a tensor takes is that of something else."""
+        fact = self.path.table.find(f"Tensor.{name}") if args else None
+        return fact is not None and fact.parameters == ("self",) and not fact.options
+
     def unknown_method(
         self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
@@ -438,7 +443,7 @@ class Library(Copying):
         stored = (receiver.answers or {}).get(("attr", name))
         if stored is not None and not isinstance(stored, Unknown):
             return self.language.call(stored, args, kwargs, node)
-        tensor = self.entry.argument_as_tensor(receiver, name)
+        tensor = None if self.takes_more(name, args) else self.entry.argument_as_tensor(receiver, name)
         if tensor is not None:
             return self.autograd.tensor_method(tensor, name, args, kwargs, node)
         self.protocol_of_unknown(receiver, name, args, kwargs, node)

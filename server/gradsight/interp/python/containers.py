@@ -90,8 +90,17 @@ class Containers(Iteration):
             return Seq(owner.kind, list(items), False, owner.site)
         if items and isinstance(index, (Number, Unknown)):
             items = unplaced(owner)
+            if owner.placed is None and not isinstance(items[0], Tensor):
+                # Rounds that are counted go over the items one after the other: `for i in range(n): parts[i]`.
+                items = items[min(self.counted_at_least(index), len(items) - 1) :]
             return recorded_one(items) if isinstance(items[0], (Tensor, Seq)) else items[0]
         return Unknown("element of a sequence at an unknown index")
+
+    def counted_at_least(self, number: Number | Unknown) -> int:
+        """How many rounds were counted before a number came up, as far as that is known."""
+        known = self.path.assumed.get(id(number))
+        low = known.low if known is not None and known.whole else None
+        return low if isinstance(low, int) and low > 0 else 0
 
     def mapping_key(self, key: Value) -> Hashable:
         """How a key is stored, or MISSING when it is not known."""

@@ -111,7 +111,7 @@ class Loops(LoopSampling):
                             self.leave_unfilled(node)
                         break
                     if not foreseeing:
-                        item = self.some_item(iterable, item)
+                        item = self.some_item(iterable, item, counts=counts_up(node.iter))
                         run.is_blurred = True
                 run.number += 1
                 frame.loops = (*outer, (run, number))
@@ -193,14 +193,20 @@ class Loops(LoopSampling):
             return rounds
         return max(UNKNOWN_ROUNDS if around <= MOST_NESTED else 1, MOST_NESTED // around)
 
-    def some_item(self, iterable: Value, item: Value, depth: int = DEEPEST_ITEM) -> Value:
-        """What a later round of a long loop gets: like `item`, its value no longer known."""
+    def some_item(
+        self, iterable: Value, item: Value, depth: int = DEEPEST_ITEM, counts: bool = False
+    ) -> Value:
+        """What a later round of a long loop gets: like `item`, its value no longer known; a loop that counts never comes below zero."""
         if not depth:
             return item
         if isinstance(item, (int, float)) and not isinstance(item, bool):
-            return Number()
+            return self.path.counted_from(item) if counts and type(item) is int and item >= 0 else Number()
         if isinstance(item, Seq) and item.kind == "tuple":
-            return Seq("tuple", [self.some_item(iterable, inner, depth - 1) for inner in item.items])
+            parts = enumerate(item.items)
+            return Seq(
+                "tuple",
+                [self.some_item(iterable, inner, depth - 1, counts and not place) for place, inner in parts],
+            )
         return item
 
     def do_while(self, node: ast.While) -> Flow:
@@ -322,6 +328,13 @@ class Rows:
         """There are more items after all."""
         self.goes_on = True
         return continued(self.listed[0], self.listed[-1], self.beyond) if self.listed else NO_MORE
+
+
+def counts_up(iterable: ast.AST) -> bool:
+    """Whether a loop goes over rounds or places: `range(n)`, `range(first, n)`, `enumerate(parts)`."""
+    if not isinstance(iterable, ast.Call) or not isinstance(iterable.func, ast.Name):
+        return False
+    return iterable.func.id == "enumerate" or (iterable.func.id == "range" and len(iterable.args) < 3)
 
 
 def is_blurred(before: Value, item: Value, depth: int = DEEPEST_ITEM) -> bool:

@@ -193,6 +193,31 @@ def merges(tensor: Tensor, told: SavedOperand) -> bool:
     return not told.dense and not told.whole & narrowed_dimensions(tensor)
 
 
+def followed_in_memory(
+    op: str, shape: str, bound: dict[str, Value], operands: list[tuple[str, Tensor]]
+) -> list[Tensor] | None:
+    """The operands as which the result of an operator lies in memory: none where it is laid out anew; None if that is not known."""
+    if op in KEEPS_ROWS:
+        queries = [tensor for name, tensor in operands if name == "query"]
+        fused = is_fused(bound)
+        if fused is None:
+            return [] if all(query.dense for query in queries) else None
+        return queries if fused else []
+    return [tensor for _, tensor in operands] if keeps_layout(op, shape, operands) else []
+
+
+def is_fused(bound: dict[str, Value]) -> bool | None:
+    """Whether attention is computed in one step: what it returns then lies as the query does, else as a product of matrices."""
+    mask, chance = bound.get("attn_mask"), bound.get("dropout_p", 0.0)
+    if isinstance(mask, Tensor):
+        learned: bool | None = mask.needs_grad() is not False
+    else:
+        learned = False if mask is None else None
+    if learned or (isinstance(chance, (int, float)) and chance != 0):
+        return False
+    return None if learned is None or not isinstance(chance, (int, float)) else True
+
+
 def keeps_layout(op: str, shape: str, operands: list[tuple[str, Tensor]]) -> bool:
     """Whether a result lies in memory as its operands do: element by element, told by the measured shape.
 

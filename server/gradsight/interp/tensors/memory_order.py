@@ -37,6 +37,13 @@ def layout_of(tensor: Tensor) -> MemoryOrder | None:
     )
 
 
+def is_in_order(layout: MemoryOrder | None) -> bool:
+    """Whether all dimensions follow each other as in dense memory, as after exchanging two of them twice."""
+    if layout is None or layout.is_open or layout.narrowed:
+        return False
+    return layout.order == tuple(range(len(layout.order)))
+
+
 def values_in(value: Value) -> list[Value]:
     """The members of dimensions that are given one by one or as one sequence."""
     if isinstance(value, Seq):

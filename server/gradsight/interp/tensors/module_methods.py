@@ -220,7 +220,8 @@ class ModuleMethods(ModuleRegistry):
         for kind in ("parameter", "buffer"):
             for _name, tensor in self.tensors_of(module, kind):
                 self.autograd.write_tensor(tensor, "load_state_dict", site, [], False, mode="no_grad")
-        self.path.tell(StateLoaded(module, args[0] if args else None))
+        assign = args[2] if len(args) > 2 else kwargs.get("assign", False)
+        self.path.tell(StateLoaded(module, args[0] if args else None, assign is True, site))
         return Unknown("missing and unexpected keys")
 
     def set_training(self, module: Module, value: Value) -> None:
