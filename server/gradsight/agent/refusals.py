@@ -225,6 +225,9 @@ _REFUSALS: tuple[tuple[str, Callable[..., Any]], ...] = (
     (r"saved tensors after they have already been freed", _freed_outside),
     (r"'(float|int)' object has no attribute 'backward'", _number_backward),
     (r"optimizer got an empty parameter list", _nothing_to_train),
+    (r"does not support sparse gradients|not compatible with sparse gradients|add\(sparse, dense\) is not supported",
+     _plain("optimizer-refused", "{} is given a sparse gradient, which this optimizer does not take", "use `SparseAdam` for it, or leave `sparse=True` away")),
+    (r"does not support dense gradients", _plain("optimizer-refused", "{} is given a dense gradient, and `SparseAdam` takes sparse ones only", "use `Adam` for it")),
     (r"some parameters appear in more than one parameter group", _plain("optimizer-refused", "{} has a parameter in two groups")),
 )  # fmt: skip
 

@@ -6,6 +6,7 @@ import ast
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.gradient_hooks import edits_of
+from gradsight.detect.inner_derivatives import inner_derivatives
 from gradsight.detect.path import Path
 from gradsight.detect.returned_gradients import count_returned
 from gradsight.interp.syntax import called_attribute, last_return, names_read, own_statements
@@ -45,6 +46,7 @@ class CustomFunctionFaults:
                 self.check_gradient_shapes(node.customs[0])
                 self.check_backward_exists(node.customs[0], fact.site)
                 self.check_saved_written(node.customs[0], self.walks[node], fact.site)
+                self.check_inner_derivatives(node.customs[0], fact.site)
 
     def check_backward_exists(self, applied: CustomApplied, site: Site) -> None:
         """A Function without `backward` works until somebody asks for its gradient."""
@@ -61,6 +63,24 @@ class CustomFunctionFaults:
                 cls=applied.cls.name,
                 reason="missing",
             )
+
+    def check_inner_derivatives(self, applied: CustomApplied, site: Site) -> None:
+        """A backward that differentiates what it computes: without `create_graph`, it runs with grad mode off."""
+        backward, call = applied.backward, site.node
+        if not isinstance(backward, Function) or isinstance(backward.node, ast.Lambda):
+            return
+        if isinstance(call, ast.Call) and any(one.arg in (None, "create_graph") for one in call.keywords):
+            return
+        for inner, made in inner_derivatives(backward):
+            is_lenient = any(one.arg not in ("retain_graph", "grad_outputs") for one in inner.keywords)
+            steps = [
+                Step("made", self.path.place_in(backward, made), "a backward records nothing"),
+                Step("needed", site, "this backward runs it"),
+            ]
+            kind = "path-cut" if is_lenient else "backward-without-graph"
+            place = self.path.place_in(backward, inner)
+            source = ast.unparse(inner.args[0])
+            self.claims.add(kind, place, steps, cut="no_grad", refused="inner", source=source)
 
     def check_gradient_shapes(self, applied: CustomApplied) -> None:
         """Torch sums what was broadcast, and refuses every other shape."""

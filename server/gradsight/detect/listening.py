@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 from gradsight.detect.accumulation import ClearedAccumulation
 from gradsight.detect.applied_twice import AppliedTwice
 from gradsight.detect.attribute_typos import AttributeTypos
+from gradsight.detect.broadcast_losses import BroadcastLosses
+from gradsight.detect.broken_ties import BrokenTies
 from gradsight.detect.cancelled_gradients import CancelledGradients
 from gradsight.detect.changed_data import ChangedData
 from gradsight.detect.changed_inputs import ChangedInputs
@@ -71,6 +73,7 @@ from gradsight.detect.second_names import SecondNames
 from gradsight.detect.shared_memory import SharedMemory
 from gradsight.detect.shared_rows import SharedRows
 from gradsight.detect.snapshot_aliases import SnapshotAliases
+from gradsight.detect.sparse_gradients import SparseGradients
 from gradsight.detect.stepped_again import SteppedAgain
 from gradsight.detect.summed_rows import SummedRows
 from gradsight.detect.training_protocol import TrainingProtocol
@@ -112,6 +115,7 @@ class Detectors:
         self.listed: tuple[Any, ...] = (
             MisusedLeaves(path, claims),
             FailedBackwards(path, claims),
+            SparseGradients(path, claims),
             RefusedWrites(path, claims),
             RefusedGradients(path, claims),
             UnusedInputs(path, claims),
@@ -130,6 +134,8 @@ class Detectors:
             ZeroFeatures(path, claims),
             ZeroTerms(path, claims),
             CancelledGradients(path, claims),
+            BrokenTies(path, claims),
+            BroadcastLosses(path, claims),
             SharedMemory(path, claims),
             SharedRows(path, claims),
             SummedRows(path, claims),
@@ -190,9 +196,11 @@ class Detectors:
         hearers = self.heard.get(kind)
         if hearers is None:
             hearers = self.hearers_of(kind)
-        if isinstance(fact, Assigned) and self.heard is HEARD:
+        if kind is Assigned and self.heard is HEARD:
             # Most of what is executed are assignments, and the text of most of them concerns few detectors.
-            hearers = concerned(fact.statement, hearers, listed)
+            assert isinstance(fact, Assigned)
+            known: Hearers | None = fact.statement.__dict__.get(CONCERNED)
+            hearers = known if known is not None else concerned(fact.statement, hearers, listed)
         for place, handler in hearers:
             try:
                 handler(listed[place], fact)

@@ -4,6 +4,9 @@ A clip works if a backward has filled the gradients and a step is still to come.
 misplaced: *early* where the gradients were cleared and backward comes later, *late* where the step came first and the
 gradients are cleared before they are used again.  It is *partial* where the same backward adds more in the next round,
 before the step: what is clipped then is not what is applied.
+
+Any other edit of a gradient (`weight.grad.add_(penalty)`) is late in the same way, unless somebody reads the gradient before
+it is cleared; it is never early, because a backward adds to what is there.
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from gradsight.model.values import tensors_in
 BACKWARDS = ("backward", "differentiate")
 BY_HAND = {"clamp_", "clip_", "clamp_min_", "clamp_max_", "div_", "mul_", "nan_to_num_"}
 """Writes that limit or scale a gradient where it is."""
+EDITS = {"add_", "sub_", "addcmul_", "addcdiv_", "lerp_", "masked_fill_"}
+"""Writes that change a gradient in another way: a penalty, a decay, noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,10 @@ class Clip:
     site: Site
     tensors: frozenset[Tensor]
     position: int
+    is_edit: bool = False
+    """Whether it changes the gradients otherwise than by limiting or scaling them."""
+    reads: int = 0
+    """How many reads of gradients there had been."""
 
 
 class MisplacedClipping:
@@ -47,15 +56,20 @@ class MisplacedClipping:
         self.by_hand: list[Clip] = []
         self.moves: list[tuple[Tensor, int, Site]] = []
         """Updates by hand, and how much of the log had happened by then."""
+        self.reads: list[tuple[Tensor, int]] = []
+        """Gradients that somebody read after an edit, and how much of the log had happened by then."""
 
     def gradient_used(self, leaf: Tensor, record: GradientRecord, node: ast.AST) -> None:
-        """Reading a gradient clips nothing."""
+        """Whoever reads a gradient has a use for what was done to it."""
+        if self.by_hand:
+            self.reads.append((leaf, len(self.path.log)))
 
     def gradient_written(
         self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Any
     ) -> None:
-        if op in BY_HAND and len(self.by_hand) < MOST_CLIPS:
-            self.by_hand.append(Clip(site, frozenset({leaf}), len(self.path.log)))
+        if (op in BY_HAND or op in EDITS) and len(self.by_hand) < MOST_CLIPS:
+            position, is_edit = len(self.path.log), op in EDITS
+            self.by_hand.append(Clip(site, frozenset({leaf}), position, is_edit, len(self.reads)))
 
     def parameter_moved_by_hand(self, leaf: Tensor) -> None:
         """Updates by hand are steps that the log does not have."""
@@ -79,6 +93,8 @@ class MisplacedClipping:
             if partial is not None and partial[2] is not None:
                 self.claim(partial[0], "partial", partial[2])
                 continue
+            if any(one[0].is_edit and (one[1] != "late" or self.is_read(one[0])) for one in found):
+                continue
             found = [one for one in found if one[1] != "idle"] or found
             # Between the step of one round and the zero_grad of the next a clip is late or early; the first round tells.
             clip, how, other = found[0] if found[0][1] == "early" else found[-1]
@@ -87,7 +103,12 @@ class MisplacedClipping:
 
     def claim(self, clip: Clip, how: str, other: Site) -> None:
         steps = [Step("needed", other, WORDS[how]), *self.path.call_steps(clip.site)]
-        self.claims.add("clip-misplaced", clip.site, steps, how=how)
+        self.claims.add("clip-misplaced", clip.site, steps, how="edited" if clip.is_edit else how)
+
+    def is_read(self, clip: Clip) -> bool:
+        """Whether one of the gradients is read between an edit and the next time that it is cleared."""
+        clear = self.cleared_after(clip)
+        return any(leaf in clip.tensors and place <= clear for leaf, place in self.reads[clip.reads :])
 
     def judge(self, clip: Clip) -> tuple[str, Site | None]:
         """`late` with the step, `early` with the backward, `idle` where no round follows, or nothing where the clip can work."""
@@ -118,18 +139,18 @@ class MisplacedClipping:
 
     def moved_between(self, clip: Clip, backward: int) -> Site | None:
         """Where all that is clipped was moved by hand since the backward, and is not moved again before it is cleared."""
-        log = self.path.log
-        clear = next(
-            (
-                place
-                for place, action in enumerate(log[clip.position :], clip.position)
-                if action.verb == "zero" and self.concerns(action, clip)
-            ),
-            len(log),
-        )
+        clear = self.cleared_after(clip)
         applied = {leaf: site for leaf, place, site in self.moves if backward < place <= clip.position}
         again = any(leaf in clip.tensors for leaf, place, _ in self.moves if clip.position < place <= clear)
         return next(iter(applied.values())) if not again and clip.tensors <= applied.keys() else None
+
+    def cleared_after(self, clip: Clip) -> int:
+        """Where in the log the gradients are cleared next, or its end."""
+        log = self.path.log
+        later = enumerate(log[clip.position :], clip.position)
+        return next(
+            (place for place, one in later if one.verb == "zero" and self.concerns(one, clip)), len(log)
+        )
 
     def adds_up(self, before: Action, after: list[Action], clip: Clip) -> bool:
         """Whether the backward whose gradients were clipped adds to them in the next round, and a step comes only later."""

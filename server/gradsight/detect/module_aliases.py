@@ -51,6 +51,8 @@ class ModuleAliases:
         self.path = path
         self.claims = claims
         self.aliases: list[ModuleAlias] = []
+        self.loaded_from_itself: list[tuple[Any, Site]] = []
+        """Modules that were given their own state, and where."""
 
     concerning = (ast.Name, ast.Attribute, ast.Call, ast.Tuple)
 
@@ -123,12 +125,34 @@ class ModuleAliases:
         """`target.load_state_dict(policy.state_dict())`, where both are one; not where a module does it to itself."""
         if self.path.frame.receiver is fact.module:
             return
+        loaded = fact.site.node if fact.site is not None else None
+        if fact.site is not None and isinstance(loaded, ast.Call) and loads_from_itself(loaded):
+            self.loaded_from_itself.append((fact.module, fact.site))
+            return
         for alias in self.aliases:
             if self.path.module_behind(alias.module) is fact.module:
                 own = {tensor for _, tensor in self.path.tensors_of(fact.module, "parameter")}
                 sources = {leaf_behind(tensor) for tensor in tensors_in(fact.state)} - {None}
                 if sources and sources <= own and self.is_still_one(alias):
                     self.claim(alias, Step("written", self.path.site(), "this loads the model from itself"))
+
+    def conclude_own_states(self) -> None:
+        """`target.load_state_dict(target.state_dict())`, where optimizers train others: the state of one of these was meant."""
+        held = {
+            tensor for one in self.path.optimizers if one.stepped for tensor in self.path.ever_held_by(one)
+        }
+        for module, site in self.loaded_from_itself:
+            own = {tensor for _, tensor in self.path.tensors_of(module, "parameter")}
+            if held and own and not own & held and not self.path.ended_early:
+                call = site.node
+                name = (
+                    ast.unparse(call.func.value)
+                    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+                    else ""
+                )
+                self.claims.add(
+                    KIND, site, self.path.call_steps(site), target=name, origin=name, how="itself"
+                )
 
     def on_stepped(self, fact: Stepped) -> None:
         moved: set[Tensor] | None = None
@@ -164,6 +188,7 @@ class ModuleAliases:
 
     def finish(self) -> None:
         """An attribute is used if the text reads it anywhere but where it is set."""
+        self.conclude_own_states()
         for alias in self.aliases:
             if isinstance(alias.target, ast.Attribute) and alias.stepped is not None:
                 place = read_of(alias.target.attr, alias.site)
@@ -243,3 +268,16 @@ def reads(attribute: str, statement: ast.AST) -> bool:
 
 def is_attribute_read(node: ast.AST, attribute: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == attribute and isinstance(node.ctx, ast.Load)
+
+
+def loads_from_itself(call: ast.Call) -> bool:
+    """`target.load_state_dict(target.state_dict())`, by its text."""
+    given = call.args[0] if call.args else None
+    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
+        return False
+    function = call.func
+    return (
+        isinstance(function, ast.Attribute)
+        and given.func.attr == "state_dict"
+        and ast.unparse(given.func.value) == ast.unparse(function.value)
+    )

@@ -161,8 +161,9 @@ class Registration:
             return None
         for item in items:
             if isinstance(item, (Layer, Instance)) and item.module is not None:
-                if id(item) not in registered and item.site is not None and self.made_by(item.site, owner):
-                    if any(True for _ in self.path.tensors_of(item, "parameter")):
+                if id(item) not in registered and item.site is not None:
+                    is_own = self.made_by(item.site, owner) or self.is_lost_in(item, owner)
+                    if is_own and any(True for _ in self.path.tensors_of(item, "parameter")):
                         return item
             elif isinstance(item, Tensor) and self.is_own_leaf(item, owner):
                 return item
@@ -175,6 +176,29 @@ class Registration:
                 if found is not None and not isinstance(found, Tensor):
                     return found
         return None
+
+    def is_lost_in(self, item: Any, owner: Instance) -> bool:
+        """Whether a module that the owner was given learns nothing because the owner keeps it in a plain container.
+
+        A backward reaches it, no module registers it and no optimizer holds it, but one holds what the owner is a part of.
+        """
+        own = {tensor for _, tensor in self.path.tensors_of(item, "parameter")}
+        held = {tensor for optimizer in self.path.optimizers for tensor in self.path.ever_held_by(optimizer)}
+        if not own or own & held or not own & self.path.live_gradient_ticks.keys():
+            return False
+        if not all(self.path.knows_all_parameters(optimizer) for optimizer in self.path.optimizers):
+            return False
+        around = [
+            module
+            for module in self.path.modules_made
+            if any(part is owner for _, part in self.path.modules_in(module))
+        ]
+        for module in self.path.modules_made:
+            if module is not item and any(part is item for _, part in self.path.modules_in(module)):
+                return False
+        return any(
+            held & {tensor for _, tensor in self.path.tensors_of(module, "parameter")} for module in around
+        )
 
     def parameters_in(self, container: Any) -> list[Tensor]:
         """The parameters of everything in a container."""

@@ -323,17 +323,48 @@ class TrainingProtocol:
                     continue
                 if is_one_within(cleared_by_itself, runs[0].tick, step.tick):
                     continue
-                if is_one_within(foreign, *between) and not is_one_within(own, *between):
-                    self.claims.add(
-                        "foreign-gradients",
-                        runs[0].site,
-                        [
-                            Step("written", runs[-1].site, "its own loss adds to them here"),
-                            Step("needed", step.site, "this step applies both"),
-                        ],
-                        parameter=parameter.label,
-                    )
+                if is_one_within(own, *between):
+                    continue
+                if is_one_within(foreign, *between):
+                    self.claim_foreign(parameter, *runs, step)
                     return
+                if self.is_for_another(optimizer, *runs, others):
+                    self.claim_foreign(parameter, runs[-1], runs[0], step)
+                    return
+
+    def claim_foreign(self, parameter: Tensor, foreign: Action, own: Action, step: Action) -> None:
+        self.claims.add(
+            "foreign-gradients",
+            foreign.site,
+            [
+                Step("written", own.site, "its own loss fills them here"),
+                Step("needed", step.site, "this step applies both"),
+            ],
+            parameter=parameter.label,
+        )
+
+    def is_for_another(
+        self, optimizer: Optimizer, first: Action, last: Action, others: list[Optimizer]
+    ) -> bool:
+        """Whether the later of two backwards before one step is that of another optimizer, which alone is cleared for it.
+
+        `q_loss.backward(); policy_optimizer.zero_grad(); (-q(policy(s)).mean()).backward(); q_optimizer.step()`: the loss of
+        the policy goes through all of `q` that the first backward filled, and the first reaches nothing of the policy.
+        """
+        mine = set(self.path.parameters_of(optimizer))
+        filled, added = set(first.leaves), set(last.leaves)
+        for other in others:
+            theirs = set(self.path.parameters_of(other)) - mine
+            zeros = [a.tick for a in self.path.log if a.verb == "zero" and a.subject is other]
+            if (
+                theirs & added
+                and not theirs & filled
+                and mine & filled <= added
+                and is_one_within(zeros, first.tick, last.tick)
+                and any(a.verb == "step" and a.subject is other and a.tick > last.tick for a in self.path.log)
+            ):
+                return True
+        return False
 
     def goes_through_optimizers(
         self, step: Action, others: list[Optimizer], between: tuple[int, int]
@@ -429,20 +460,23 @@ class TrainingProtocol:
                 return
             if is_switched_in_forward(action):
                 continue
-            stepped = [a.tick for a in self.path.log if a.verb == "step" and a.subject is optimizer]
+            # Steps and switches may share a tick, where no operator came between them: the log has their order.
+            places = {id(one): place for place, one in enumerate(self.path.log)}
+            stepped = [places[id(a)] for a in self.path.log if a.verb == "step" and a.subject is optimizer]
+            place = places[id(action)]
             whole = self.last_switch(switches, owned) if owned != parameters else None
             if whole is not None and (
-                whole.verb == "train" or not any(whole.tick < tick < action.tick for tick in stepped)
+                whole.verb == "train" or not any(places[id(whole)] < one < place for one in stepped)
             ):
                 # A part of a model that was switched as a whole: kept in eval mode on purpose, as frozen batch norms are.
                 continue
             if not any(self.path.live_gradient_ticks.get(tensor, -1) > action.tick for tensor in owned):
                 # A part that is used as it is, and learns nothing.
                 continue
-            earlier = any(tick < action.tick for tick in stepped)
+            earlier = any(one < place for one in stepped)
             # Who switches an unknown model says that its mode counts; what it was trained in before was the other one.
             is_switched = "stand in" in getattr(action.subject, "options", ()) and (
-                self.was_trained_before(action, switches, stepped)
+                self.was_trained_before(action, switches, stepped, places)
                 or any(one.verb == "train" and one.subject is action.subject for one in switches)
             )
             sensitive = is_switched or any(
@@ -459,16 +493,18 @@ class TrainingProtocol:
                 )
             return
 
-    def was_trained_before(self, action: Action, switches: list[Action], stepped: list[int]) -> bool:
+    def was_trained_before(
+        self, action: Action, switches: list[Action], stepped: list[int], places: dict[int, int]
+    ) -> bool:
         """Whether steps were taken before the first `eval()`: who calls it at the top of each epoch may mean it."""
-        first, begun = action.tick, -1
+        first, begun = places[id(action)], -1
         for one in reversed(switches):
             if one.subject is action.subject:
                 if one.verb == "train":
-                    begun = one.tick
+                    begun = places[id(one)]
                     break
-                first = one.tick
-        return any(begun < tick < first for tick in stepped)
+                first = places[id(one)]
+        return any(begun < one < first for one in stepped)
 
     def is_frozen(self, module: Any) -> bool:
         """Whether a module has parameters of which none learns: in eval mode it stays all as it is."""

@@ -89,7 +89,7 @@ class UnusedLayers:
             parts = [value] if isinstance(value, Tensor) else self.parameters(value)
             if not parts or not set(parts) <= held or not set(parts) <= set(own):
                 continue
-            if set(parts) & self.used:
+            if set(parts) & (self.used | reached):
                 self.claims.granted.add((KIND, place.key))
             elif all(part.requires_grad is True for part in parts) and not self.may_be_used(owner, value):
                 self.report(owner, name, place, set(parts))

@@ -30,7 +30,7 @@ class Optimizer(Opaque):
         self.rest_of: tuple[Module, ...] = ()
         """The modules that those of its parameters belong to which no group lists, where that is known."""
         self.extended = False
-        """Whether it was given groups after it was made."""
+        """Whether it was given groups after it had stepped."""
         self.shows_all = False
         """Whether it is not seen being made, but what made it was given these parameters and nothing that holds others."""
         self.doubtful: frozenset[Tensor] = frozenset()

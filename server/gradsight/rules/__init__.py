@@ -76,6 +76,7 @@ MODULES = (
     "forward_called_directly",
     "parameter_refused",
     "module_repeated",
+    "loss_broadcast",
     "gradient_count",
     "tensor_on_ctx",
     "dirty_not_marked",

@@ -1,4 +1,4 @@
-"""Gradients that are clipped before all of them are there, or after the step.
+"""Gradients that are clipped before all of them are there, or clipped or changed after the step.
 
 ## What goes wrong silently
 
@@ -57,6 +57,23 @@ for number, batch in enumerate(torch.eye(2).repeat(2, 1)):
 assert second > 1.2 * first
 ```
 
+Any other change of a gradient after the step is lost in the same way: a penalty, a decay, noise.
+
+```python
+import torch
+from torch import nn
+
+net = nn.Linear(2, 1, bias=False)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+before = net.weight.detach().clone()
+for batch in torch.zeros(2, 4, 2):
+    net(batch).mean().backward()
+    optimizer.step()
+    net.weight.grad.add_(0.1 * torch.sign(net.weight.detach()))  # warning: GS513
+    optimizer.zero_grad()
+assert torch.equal(net.weight, before)
+```
+
 ## Use instead
 
 Clip between `backward()` and `step()`.
@@ -113,6 +130,10 @@ def judge(event: Event) -> Finding | None:
     message = "gradients are clipped before they exist: clip between `backward()` and `step()`"
     if event.names.get("how") == "partial":
         message = "gradients are clipped before all of them are there: clip once, right before `step()`"
+    if event.names.get("how") == "edited":
+        message = (
+            "the gradient is changed after `step()` has used it: change it between `backward()` and `step()`"
+        )
     if event.names.get("how") == "late":
         message = "gradients are clipped after `step()` has used them: clip between `backward()` and `step()`"
     return make_finding(event, RULE.code, RULE.name, message, "warning")

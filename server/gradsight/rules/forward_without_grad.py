@@ -33,6 +33,29 @@ loss = predict(torch.ones(4, 2)).pow(2).mean()
 loss.backward()  # raises: does not require grad
 ```
 
+The `backward` of a custom Function runs with grad mode off too: what it computes has no graph.
+
+```python
+import torch
+
+
+class Score(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.pow(2).sum()
+
+    @staticmethod
+    def backward(ctx, grad):
+        x = ctx.saved_tensors[0].detach().requires_grad_()
+        out = x.pow(2).sum()
+        return torch.autograd.grad(out, x, grad)[0]  # error: GS204  # raises: does not require grad
+
+
+x = torch.ones(3, requires_grad=True)
+Score.apply(x).backward()
+```
+
 ## Use instead
 
 Run the forward pass of training with grad mode on.
@@ -111,6 +134,8 @@ def judge(event: Event) -> Finding | None:
 def _refused(event: Event) -> str:
     """What torch refuses to do with a tensor that was made in inference mode."""
     refused = event.names.get("refused")
+    if refused == "inner":
+        return f"a custom `backward` runs with grad mode off, so {named(event, 'source')} has no graph to differentiate: compute it under `torch.enable_grad()`"
     if refused == "write":
         return f"{named(event, 'source')} was made in inference mode, so torch refuses to write it here: clone it first"
     if refused == "save":

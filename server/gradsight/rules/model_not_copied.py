@@ -65,6 +65,27 @@ for batch in torch.ones(3, 4, 2):
 assert torch.equal(history[0][1].weight, history[-1][1].weight)
 ```
 
+A model that is given its own state stays as it is.
+
+```python
+import copy
+
+import torch
+from torch import nn
+
+policy = nn.Linear(2, 1)
+target = copy.deepcopy(policy)
+optimizer = torch.optim.SGD(policy.parameters(), lr=0.1)
+for batch in torch.ones(2, 4, 2):
+    with torch.no_grad():
+        goal = 1 + 0.9 * target(batch)
+    optimizer.zero_grad()
+    nn.functional.mse_loss(policy(batch), goal).backward()
+    optimizer.step()
+    target.load_state_dict(target.state_dict())  # warning: GS514
+assert not torch.equal(target.weight, policy.weight)
+```
+
 ## Use instead
 
 `copy.deepcopy` makes a model of its own.
@@ -130,6 +151,8 @@ def judge(event: Event) -> Finding | None:
     origin, model = text(event, "origin", "model"), named(event, "origin", "the model")
     cure = f"use `copy.deepcopy({origin})`"
     message = f"{target} is {model} itself, and every step changes both: {cure}"
+    if event.names.get("how") == "itself":
+        message = f"{target} is given its own state, so this changes nothing: load the state of the model that trains"
     if event.names.get("how") == "copy":
         message = f"`copy.copy` shares the parameters, so every step changes {target} too: {cure}"
     if event.names.get("how") == "kept":

@@ -35,6 +35,18 @@ groups = [{"params": net.parameters()}, {"params": net[2].parameters(), "lr": 0.
 optimizer = torch.optim.SGD(groups, lr=0.01)  # error: GS518  # raises: more than one parameter group
 ```
 
+An embedding with `sparse=True` has a sparse gradient, which most optimizers stop at. `SparseAdam` takes no other.
+
+```python
+import torch
+from torch import nn
+
+words = nn.Embedding(10, 4, sparse=True)
+optimizer = torch.optim.Adam(words.parameters(), lr=1e-3)
+words(torch.tensor([1, 2])).sum().backward()
+optimizer.step()  # error: GS518  # raises: does not support sparse gradients
+```
+
 ## Use instead
 
 Bind layers to `self`, and give each parameter to one group.
@@ -69,6 +81,10 @@ class Encoder(Trained):
 
 
 optimizer = Encoder().configure()
+words = nn.Embedding(10, 4, sparse=True)
+sparse_optimizer = torch.optim.SparseAdam(words.parameters(), lr=1e-3)
+words(torch.tensor([1, 2])).sum().backward()
+sparse_optimizer.step()
 unused: list[nn.Parameter] = []
 torch.optim.SGD([{"params": unused}, {"params": nn.Linear(2, 1).parameters()}], lr=0.1)
 ```
@@ -90,7 +106,17 @@ from gradsight.model.torch_messages import alone
 
 
 def judge(event: Event) -> Finding | None:
-    if event.names.get("reason") == "twice":
+    reason = event.names.get("reason")
+    if reason in ("sparse", "dense"):
+        other = (
+            "use `SparseAdam` for it, or leave `sparse=True` away"
+            if reason == "sparse"
+            else "use `Adam` for it"
+        )
+        message = (
+            f"`{event.names.get('target')}` does not take the {reason} gradient of a parameter here: {other}"
+        )
+    elif reason == "twice":
         message = f"{named(event, 'target', 'a parameter')} is in two groups of this optimizer, which torch refuses: keep it in one"
     else:
         message = "this optimizer gets no parameters, which torch refuses: the module has registered none"
@@ -109,6 +135,10 @@ RULE = Rule(
         alone(
             r"optimizer got an empty parameter list|parameters appear in more than one parameter group",
             "An optimizer was given no parameter at all, or one parameter in two groups.",
+        ),
+        alone(
+            r"does not support (sparse|dense) gradients|not compatible with sparse gradients|add\(sparse, dense\) is not supported",
+            "An embedding with `sparse=True` has a sparse gradient, and this optimizer does not take it; SparseAdam takes no dense one.",
         ),
     ),
     observed_as=("optimizer-refused",),

@@ -17,6 +17,22 @@ optimizer.step()
 assert torch.equal(net[1].weight, before)
 ```
 
+A weight that two layers share is untied where one of them gets a new parameter.
+
+```python
+import torch
+from torch import nn
+
+table, head = nn.Embedding(10, 4), nn.Linear(4, 10, bias=False)
+net = nn.Sequential(table, head)
+head.weight = table.weight
+table.weight = nn.Parameter(0.1 * torch.randn(10, 4))  # warning: GS504
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+net(torch.tensor([1, 2])).pow(2).mean().backward()
+optimizer.step()
+assert head.weight is not table.weight
+```
+
 ## Use instead
 
 Create the optimizer last.
@@ -87,6 +103,9 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
+    if event.kind == "tie-broken":
+        message = f"this unties {named(event, 'name')}, so the two places learn apart from here on: tie them again after it"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     name = "this module" if text(event, "name").isdigit() else named(event, "name")
     message = f"{name} gets new parameters, but the optimizer holds the old ones: create the optimizer later"
     if event.names.get("lazy"):
@@ -108,7 +127,7 @@ def _same_cause(finding: Finding, fault: Finding) -> bool | None:
 RULE = Rule(
     "GS504",
     "parameters-replaced",
-    ("parameters-replaced",),
+    ("parameters-replaced", "tie-broken"),
     judge,
     __doc__,
     advice="create the optimizer after the last change of the model",

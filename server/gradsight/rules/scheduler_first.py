@@ -18,6 +18,23 @@ for epoch in range(2):
 assert weight.item() == -1.5  # rates 0.5 and 0.25; 1 and 0.5 were meant
 ```
 
+Nor does a scheduler know that its optimizer was replaced: the new one keeps its first learning rate.
+
+```python
+import torch
+
+weight = torch.zeros(1, requires_grad=True)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+optimizer = torch.optim.SGD([weight], lr=1.0)
+for epoch in range(2):
+    optimizer.zero_grad()
+    (weight * 2).sum().backward()
+    optimizer.step()
+    scheduler.step()  # warning: GS506  # warns: before `optimizer.step()`
+assert weight.item() == -4.0  # both at the rate 1
+```
+
 ## Use instead
 
 Call the optimizer first, then the scheduler.
@@ -75,6 +92,9 @@ if TYPE_CHECKING:
 
 
 def judge(event: Event) -> Finding | None:
+    if event.kind == "scheduler-of-another":
+        message = "the optimizer of this scheduler was replaced, so the learning rate stays: make a scheduler for the new one"
+        return make_finding(event, RULE.code, RULE.name, message, "warning")
     message = "the scheduler steps before the optimizer, so the first learning rate is skipped: swap them"
     return make_finding(event, RULE.code, RULE.name, message, "warning")
 
@@ -88,7 +108,7 @@ def fix(case: FixCase) -> Drafts:
 RULE = Rule(
     "GS506",
     "scheduler-first",
-    ("scheduler-first",),
+    ("scheduler-first", "scheduler-of-another"),
     judge,
     __doc__,
     advice="call `scheduler.step()` after `optimizer.step()`",

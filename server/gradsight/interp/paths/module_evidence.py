@@ -8,6 +8,7 @@ import contextlib
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.paths.entry_kinds import answers_without_grad
+from gradsight.interp.paths.fitted_leaves import with_leaves
 from gradsight.interp.paths.placeholders import is_value_used
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -84,6 +85,15 @@ class EvidenceModules(Checkpoints):
                 known = self.entry.optimizer_given(args[0], node)
             args = [known if known is not None else args[0], *args[1:]]
         return super().scaler_method(scaler, name, args, kwargs, node)
+
+    def make_optimizer(
+        self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Optimizer:
+        written = node.args[0] if isinstance(node, ast.Call) and node.args else None
+        if args and isinstance(written, (ast.List, ast.Tuple)):
+            scopes = [scope for one in written.elts for scope in self.entry.scopes_of(key_of(one))]
+            args = [with_leaves(self.path, args[0], node, scopes), *args[1:]]
+        return super().make_optimizer(path, args, kwargs, node)
 
     def backward_done(self, run: BackwardRun, given: dict[str, Value]) -> None:
         self.hold_what_is_trained(run)
@@ -190,6 +200,7 @@ class EvidenceModules(Checkpoints):
         else:
             parameters = [tensor for _, tensor in self.tensors_of(module, "parameter")]
             self.entry.give_graph(result, [*parameters, *self.entry.graphs_in(args, kwargs)], name, node, "")
+            self.entry.open_to_parts(result, args, kwargs)
         result.given = (module, *self.entry.parameters_given([*args, *kwargs.values()]))
         return result
 
@@ -301,6 +312,8 @@ class EvidenceModules(Checkpoints):
                 return self.make_scheduler(
                     callee, [optimizer], {}, node if node is not None else self.path.node
                 )
+        if reason.startswith(OF_TORCH) and callee.endswith("data_parallel"):
+            self.entry.meet_applied(args, node)
         if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
             if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
                 return self.entry.unwrapped(modules[0], callee, args, node)
@@ -321,6 +334,7 @@ class EvidenceModules(Checkpoints):
             self.entry.give_graph(
                 result, tensors, callee, place, f"what `{callee}` returns depends on what it is given"
             )
+            self.entry.open_to_parts(result, args, kwargs)
             result.carries = result.carries and result.graph is None
             self.entry.may_fill(args, callee, place)
         elif (result.cuts or self.entry.are_all_plain(all_given(args, kwargs))) and not (

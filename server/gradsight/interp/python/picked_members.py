@@ -15,9 +15,21 @@ RANK_OF_THE_REST = 4
 
 
 def in_order(members: dict[str, Value], path: str) -> dict[Value, Value]:
-    """The members of the module at `path`, those that can be meant by a pick first."""
-    ranked = sorted(members, key=lambda name: rank(members[name], path))
+    """The members of the module at `path`, those that can be meant by a pick first; whatever was bound when, as they are written."""
+    ranked = sorted(members, key=lambda name: (rank(members[name], path), line_of(members[name], path)))
     return {name: members[name] for name in ranked}
+
+
+def line_of(value: Value, path: str) -> int:
+    """Where a member is defined, if it is the module's own."""
+    if isinstance(value, (Function, ClassValue)) and value.unit is not None and value.unit.path == path:
+        return getattr(value.node, "lineno", 0)
+    return 0
+
+
+def is_meant(value: Value, path: str) -> bool:
+    """Whether a member is one that a program picks by name, and not one of many that it may use for anything."""
+    return rank(value, path) < RANK_OF_THE_REST
 
 
 def rank(value: Value, path: str) -> int:

@@ -110,6 +110,10 @@ class Training(Modes):
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
         """An object of an optimizer class of the program: it steps what it was given, where that is all its methods are for."""
+        for value in [*args, *kwargs.values()]:
+            if isinstance(value, Optimizer):
+                # A wrapper steps the one that it was given, in whichever of its methods.
+                value.escaped = True
         classes = [one for one in cls.lineage() if isinstance(one, ClassValue)]
         methods = {name: value for one in classes for name, value in one.namespace.items()}
         is_plain = not any(
@@ -205,8 +209,8 @@ class Training(Modes):
             self.clear_gradients(optimizer.parameters(), keep, site)
             self.act("zero", optimizer, site)
             return None
-        if name == "step" and len(args) > 1:
-            # Those of torch take a closure and nothing else: what takes data may differentiate, clear and step by itself.
+        if name == "step" and (len(args) > 1 or kwargs.keys() - {"closure"}):
+            # Those of torch take a closure and nothing else: what takes data or gradients may differentiate, clear and step by itself.
             optimizer.escaped = True
             return self.path.gap("step of an optimizer of the program's own", node)
         if name == "step":
@@ -214,16 +218,22 @@ class Training(Modes):
             closure = args[0] if args else kwargs.get("closure")
             result = None
             if isinstance(closure, (Function, Method)):
-                for _ in range(optimizer.closure_calls):
-                    result = self.language.call(closure, [], {}, node)
-                    self.step_parameters(optimizer, site)
+                # A step switches grad mode on for its closure, and off again.
+                mode, self.path.grad_mode = self.path.grad_mode, True
+                try:
+                    for _ in range(optimizer.closure_calls):
+                        result = self.language.call(closure, [], {}, node)
+                        self.step_parameters(optimizer, site)
+                finally:
+                    self.path.grad_mode = mode
             else:
                 self.step_parameters(optimizer, site)
             self.act("step", optimizer, site)
             self.run_step_hooks(optimizer, optimizer.post_hooks, args, kwargs, node)
             return result
         if name == "add_param_group":
-            optimizer.extended = True
+            # Groups that follow the making are a part of it; who adds one between steps adds others later.
+            optimizer.extended = optimizer.extended or optimizer.stepped > 0
         if name == "add_param_group" and args and isinstance(args[0], Mapping):
             groups, exact = self.parameter_groups(Seq("list", [args[0]]))
             listed = self.optimizer_attribute(optimizer, "param_groups")

@@ -93,10 +93,12 @@ class StateLoading(NamedTuple):
 
 
 class StateLoaded(NamedTuple):
-    """`load_state_dict` wrote the tensors of a module."""
+    """`load_state_dict` wrote the tensors of a module, or put new ones in their places (`assign`)."""
 
     module: Any
     state: Any
+    assign: bool = False
+    site: Site | None = None
 
 
 class ModuleHooked(NamedTuple):
