@@ -141,3 +141,25 @@ def test_attention_keeps_its_result_whether_it_is_causal_or_not(causal: str) -> 
         run(
             program + f"Attention()(torch.randn(2, 2, 5, 8, requires_grad=True), {causal}).sum().backward()\n"
         )
+
+
+def test_a_query_that_was_joined_of_two_lies_anew_and_so_does_the_result() -> None:
+    program = dedent("""
+        class Joint(nn.Module):
+            def __init__(self, width, heads=2):
+                super().__init__()
+                self.heads = heads
+                self.first, self.second, self.out = nn.Linear(width, width), nn.Linear(width, width), nn.Linear(width, width)
+
+            def split(self, x):
+                return x.view(x.shape[0], -1, self.heads, x.shape[-1] // self.heads).transpose(1, 2)
+
+            def forward(self, x: torch.Tensor, other: torch.Tensor):
+                both = torch.cat([self.split(self.first(x)), self.split(self.second(other))], dim=2)
+                seen = F.scaled_dot_product_attention(both, both, both)
+                seen = seen.transpose(1, 2).reshape(x.shape[0], -1, x.shape[-1])
+                seen += 1
+                return self.out(seen)
+    """)
+    check(program)
+    run(program + "Joint(8)(torch.randn(2, 5, 8), torch.randn(2, 3, 8)).sum().backward()\n")
