@@ -315,3 +315,81 @@ class Trainer:
         )
         == set()
     )
+
+
+HELPERS = """
+import torch
+
+def one_hot(labels, count=3):
+    kinds = torch.eye(count)
+    labels = labels.long()
+    return kinds[labels]
+
+def tanh(x):
+    return torch.tanh(x)
+"""
+CHOOSING = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+import helpers
+
+class Net(nn.Module):
+    def __init__(self, settings):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.activation = getattr(helpers, settings.activation)
+    def forward(self, x):
+        return self.activation(self.layer(x))
+
+def train(loader, settings):
+    net = Net(settings)
+    optimizer = torch.optim.Adam(net.parameters())
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.mse_loss(net(x), y.detach()).backward()
+        optimizer.step()
+"""
+
+
+def test_a_helper_of_another_file_is_not_taken_for_the_one_that_a_setting_names(tmp_path: Path) -> None:
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    assert found_in(tmp_path, CHOOSING) == set()
+
+
+CHOSEN = """
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+    def forward(self, x):
+        return self.layer(x).detach()  # GS203
+
+class Second(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+    def forward(self, x):
+        return self.layer(x)
+
+KINDS = {kinds}
+
+def train(loader, settings):
+    net = KINDS[settings.kind]()
+    optimizer = torch.optim.Adam(net.parameters())
+    for x in loader:
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "severity", "certainty"),
+    [("{'first': First}", "error", "certain"), ("{'first': First, 'second': Second}", "warning", "assumed")],
+)
+def test_what_is_wrong_with_one_of_several_classes_is_assumed_of_the_chosen_one(
+    kinds: str, severity: str, certainty: str
+) -> None:
+    (finding,) = check(CHOSEN.format(kinds=kinds)).findings
+    assert (finding.severity, finding.certainty) == (severity, certainty)

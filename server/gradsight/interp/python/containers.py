@@ -150,7 +150,14 @@ class Containers(Iteration):
         if key is MISSING and owner.items:
             self.path.picked.append(owner)
             usual = usual_name(self.path.options, self.path.setting_names, index)
-            return owner.items[usual] if usual in owner.items else next(iter(owner.items.values()), None)
+            if usual in owner.items:
+                return owner.items[usual]
+            first = next(iter(owner.items.values()))
+            if isinstance(first, (ClassValue, Function)) and len(owner.items) > 1:
+                # What is wrong with one of several that may be chosen is wrong if that one is.
+                kind = "class" if isinstance(first, ClassValue) else "function"
+                self.path.premises.setdefault(f"`{first.name}` is the {kind} that is chosen")
+            return first
         if owner.rest:
             return owner.rest[-1]
         return Unknown("item of a dict under an unknown key")
