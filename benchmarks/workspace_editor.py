@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 
 from lsp_latency import Server, percentile, servers, start_of, wait_for_version  # noqa: E402
-from workspace_speed import unpacked  # noqa: E402
+from workspace_speed import compile_package, unpacked  # noqa: E402
 
 from tests.lsp.editor import FULL, Editor  # noqa: E402
 
@@ -144,6 +144,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write all figures here")
     args = parser.parse_args()
     wanted = args.servers or ["gradsight", "ruff", "ty"]
+    compile_package()
     with tempfile.TemporaryDirectory() as home:
         tree = unpacked("transformers", Path(home), args.wheels)
         # One server begins at a time: the first diagnostics of each are its own.

@@ -5,16 +5,17 @@
 The trees are made from the pinned wheels below: downloaded without what they depend on, or taken from `--wheels`, and unpacked into a
 temporary folder.  `--tools` is the `bin` of an environment that has `ty`; without it only our own ratios are printed.
 *Unbound*: files in which names are not known because the budget of an import or of the file was spent, by their gaps.
-Memory is that of all processes together.  What an editor waits for in such a tree is measured by `workspace_editor.py`.
+Memory is that of all processes together; what watching it costs does not count.  The package is compiled before, as an
+installed one is.  What an editor waits for in such a tree is measured by `workspace_editor.py`.
 The edit is a line that changes nothing, put into the largest file that nothing else in the selection imports.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import tempfile
 import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 PINNED = {"transformers": "5.22.2", "timm": "1.0.30", "diffusers": "0.42.1"}
@@ -61,6 +63,7 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="the whole tree")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every Nth file (1)")
     args = parser.parse_args()
+    compile_package()
     with tempfile.TemporaryDirectory() as home:
         for name in args.tree or PINNED:
             tree = unpacked(name, Path(home), args.wheels)
@@ -69,6 +72,15 @@ def main() -> int:
             measure(tree, files, shutil.which("ty", path=str(args.tools.absolute())))
             shutil.rmtree(tree)
     return 0
+
+
+def compile_package() -> None:
+    """Leave nothing of our package to be compiled when a command begins, whatever the environment says of bytecode."""
+    package = find_spec("gradsight")
+    assert package is not None
+    assert package.submodule_search_locations
+    for folder in package.submodule_search_locations:
+        compileall.compile_dir(folder, quiet=1)
 
 
 def unpacked(name: str, home: Path, wheels: Path | None) -> Path:
@@ -132,16 +144,14 @@ def measure(tree: Path, files: Sequence[str], ty: str | None) -> None:
 
 def run(tree: Path, command: Sequence[str]) -> Run:
     """Run a command to its end; all processes that it starts count."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     # A process of its own, so that the peak of the memory is this command's.
     told = subprocess.run(
         [sys.executable, "-c", MEASURED, *command], cwd=tree, capture_output=True, text=True, check=False,
         env={**os.environ, "NO_COLOR": "1", "VIRTUAL_ENV": sys.prefix},
     )  # fmt: skip
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert told.returncode == 0, told.stderr
-    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Run(seconds, int(told.stderr.split()[-1]) / 1024, told.stdout)
+    seconds, kilobytes = told.stderr.split()[-2:]
+    return Run(float(seconds), int(kilobytes) / 1024, told.stdout)
 
 
 MEASURED = """
@@ -160,10 +170,12 @@ most, running = 0, subprocess.Popen(sys.argv[1:])
 while running.poll() is None:
     most = max(most, held(running.pid))
     time.sleep(0.1)
-print("", max(most, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss), file=sys.stderr)
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+print("", used.ru_utime + used.ru_stime, max(most, used.ru_maxrss), file=sys.stderr)
 sys.exit(running.returncode)
 """
-"""Runs a command and tells the most that it and its processes held together, what they share counted once."""
+"""Runs a command and tells the processor seconds that it took, and the most that it and its processes held together, what they
+share counted once."""
 
 
 def leaf(tree: Path, files: Sequence[str]) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
+from gradsight.detect.masked_nans import KEEPS_ZERO, SHIFTING, STEEP
 from tests.interp.checking import check
 from tests.interp.running import run
 
@@ -80,3 +82,36 @@ def test_what_was_selected_before_drops_the_nan(kept: str, said: str, is_nan: bo
     program = SELECTED.format(kept=kept, said=said, is_nan=is_nan)
     check(program)
     run(program)
+
+
+CALLS: dict[str, tuple[object, ...]] = {
+    "pow": (2,), "add": (1,), "clamp": (1,), "clamp_min": (1,), "clip": (1,), "maximum": (torch.ones(3),), "unsqueeze": (0,),
+    "view": (3,), "reshape": (3,), "expand": (3,), "to": (torch.float64,), "softmax": (0,),
+}  # fmt: skip
+"""What operators are given beside the tensor, where they need something."""
+
+
+def applied(name: str, operand: torch.Tensor) -> torch.Tensor:
+    if name == "where":
+        return torch.where(operand == 0, torch.ones(3), operand)
+    function = getattr(operand, name, None) or getattr(torch.nn.functional, name)
+    is_function = not hasattr(operand, name)
+    return function(operand, *CALLS.get(name, ())) if is_function else function(*CALLS.get(name, ()))
+
+
+@pytest.mark.parametrize("name", sorted(STEEP))
+def test_torch_has_an_infinite_derivative_where_the_operand_is_zero(name: str) -> None:
+    operand = torch.zeros(3, requires_grad=True)
+    applied(name, operand).sum().backward()
+    assert operand.grad is not None
+    assert not operand.grad.isfinite().any()
+
+
+@pytest.mark.parametrize("name", sorted(KEEPS_ZERO))
+def test_torch_leaves_zero_as_it_is(name: str) -> None:
+    assert not applied(name, torch.zeros(3)).any()
+
+
+@pytest.mark.parametrize("name", sorted(SHIFTING))
+def test_torch_makes_of_zero_what_can_be_divided_by(name: str) -> None:
+    assert (applied(name, torch.zeros(3)) > 0).all()

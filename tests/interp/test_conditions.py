@@ -231,3 +231,36 @@ def test_text_that_is_no_number_raises() -> None:
             kept.mul_(2)
         kept.sum().backward()
     """)
+
+
+def test_the_type_of_a_constant_is_known() -> None:
+    check("""
+        leaf = torch.randn(3, requires_grad=True)
+
+        class Settings(dict):
+            def __init__(self, **kwargs):
+                super().__init__()
+                for name, value in kwargs.items():
+                    setattr(self, name, value)
+            def __setattr__(self, name, value):
+                self[name] = Settings(**value) if type(value) is dict else value
+            def __getattr__(self, name):
+                return self[name]
+
+        def scaled(value, by):
+            if type(by) is list:
+                value.mul_(2)
+            if type(by) in (dict, str):
+                value.mul_(2)
+            return value * by
+
+        settings = Settings(rate=0.5, sizes=[1, 2])
+        settings.deep = Settings()
+        settings.deep.factor = 2.0
+        kept = leaf.exp()
+        scaled(kept, settings.rate).sum().backward(retain_graph=True)
+        scaled(kept, settings.deep.factor).sum().backward(retain_graph=True)
+        if type(settings.sizes) is list:
+            kept.add_(1)  # GS101
+        kept.sum().backward()
+    """)

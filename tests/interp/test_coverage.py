@@ -6,7 +6,7 @@ from textwrap import dedent
 
 import pytest
 
-from gradsight.analysis import analyze
+from gradsight.analysis import Analyser, analyze
 from gradsight.interp.paths import entries
 from gradsight.interp.tensors.training import Training
 from gradsight.model.report import Coverage, Gap, Report
@@ -141,3 +141,44 @@ def test_function_that_a_caller_had_no_work_left_for_is_executed_by_itself(
     report = report_on(program)
     assert "the limit of work was reached here" in gaps_of(report, "budget")[0].reason
     assert "GS501" in {finding.code for finding in report.findings}
+
+
+MADE_FOR_A_METHOD = """
+import functools
+from torch import nn
+
+def noted(function):
+    @functools.wraps(function)
+    def wrapper(self, *args):
+        return function(self, *args)
+    return wrapper
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = [nn.Linear(4, 4)]
+
+    @noted
+    def forward(self, x):
+        y = self.parts[0](x).sigmoid()
+        y *= 2
+        return y
+
+class Plain:
+    def __init__(self):
+        self.layers = [nn.Linear(4, 4)]
+
+    def apply(self, x):
+        y = self.layers[0](x).sigmoid()
+        y *= 2
+        y.sum().backward()
+"""
+
+
+def test_an_object_that_was_made_for_a_method_is_not_made_once_more_for_its_own_sake() -> None:
+    analyser = Analyser()
+    report = analyser.analyze(Source("program.py", dedent(MADE_FOR_A_METHOD)))
+    assert [finding.code for finding in report.findings].count("GS101") == 2
+    entries_of = [name.rstrip() for _, name in analyser._memories["program.py"].records]
+    assert sorted(entries_of) == ["Net.forward", "Plain.apply"]
+    assert report.coverage == Coverage(5, 0)

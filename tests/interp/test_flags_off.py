@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gradsight.interp.paths.roles import may_clear
 from tests.interp.checking import check
 
 SET_UP = """
@@ -227,3 +228,49 @@ def train(model, criterion, loader, optimizer, clear=True):
         loss.backward()
         optimizer.step()
 """)
+
+
+STEPS = """
+class Trainer:
+    def __init__(self, spec, config):
+        self.spec, self.config = spec, config
+    def fit(self, rank):
+        if self.config.distributed:
+            torch.cuda.set_device(rank)
+        model = self.spec.make_model()
+        optimizer = self.spec.make_optimizer(model.parameters())
+        if self.config.half:
+            model, optimizer = self.spec.shrink(model, optimizer)
+        if self.config.distributed:
+            model = nn.parallel.DistributedDataParallel(model)
+        if self.config.saved:
+            optimizer.load_state_dict(torch.load(self.config.saved))
+        for step in range(self.config.steps):
+            self.train_step(model, optimizer, self.spec.batch())
+            if step % self.config.often == 0:
+                print(self.{name}(model))
+            if rank == 0 and step % self.config.seldom == 0:
+                torch.save(model.state_dict(), self.config.place)
+    def train_step(self, model, optimizer, batch):
+        loss = self.spec.loss(model, batch)
+        if self.config.half:
+            with self.spec.scaled(loss, optimizer) as scaled:
+                scaled.backward()
+        else:
+            loss.backward(){code}
+        optimizer.step()
+    def {name}(self, model):
+        return self.spec.look_at(model)
+"""
+
+
+@pytest.mark.parametrize("name", ["eval_step", "_validation_step", "log_step"])
+def test_a_step_of_watching_clears_nothing(name: str) -> None:
+    assert not may_clear(name)
+    check(STEPS.format(name=name, code="  # GS501"))
+
+
+@pytest.mark.parametrize("name", ["finish_step", "eval_and_zero", "train_and_log_step", "step"])
+def test_a_step_of_another_name_may_clear(name: str) -> None:
+    assert may_clear(name)
+    check(STEPS.format(name=name, code=""))

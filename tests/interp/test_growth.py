@@ -11,6 +11,7 @@ import pytest
 
 from gradsight.analysis import analyze
 from gradsight.interp import syntax_parts
+from gradsight.interp.paths import entries
 from gradsight.interp.paths.entries import Explorer
 from gradsight.interp.tensors import backward
 from gradsight.model.report import Report
@@ -252,6 +253,34 @@ def test_many_backwards_through_one_graph_cost_what_is_new_in_it(monkeypatch: py
         assert {finding.code for finding in report.findings} == {"GS101"}
         assert any("many backwards" in gap.reason for gap in report.gaps)
     assert met[2] - met[1] <= 2.3 * (met[1] - met[0])
+
+
+LONG_ROUNDS = (
+    LEAF
+    + "for a in range(100):\n    for b in range(100):\n"
+    + "".join(f"        y{k} = w.exp()\n" for k in range(40))
+)
+OWN_MODEL = "class Net(nn.Module):\n    def forward(self, x):\n        return x * 2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "tries"), [(LONG_ROUNDS, 1), (f"{OWN_MODEL}Net()(torch.ones(3))\n{LONG_ROUNDS}", 2)]
+)
+def test_work_that_comes_to_no_end_is_tried_again_only_where_a_model_could_cost_less(
+    text: str, tries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    machine = entries.Machine
+
+    def counted(program: Any, module: Any, choices: Any, budget: int) -> Any:
+        made.append(budget)
+        return machine(program, module, choices, budget)
+
+    monkeypatch.setattr(entries, "SCRIPT_BUDGET", 500)
+    monkeypatch.setattr(entries, "PER_LINE", 0)
+    monkeypatch.setattr(entries, "Machine", counted)
+    assert any(gap.kind == "budget" for gap in report_on(HEAD + text).gaps)
+    assert made.count(500) == tries
 
 
 LOOKING = """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.interp.checking import check
 
 LEARNER = """
@@ -120,3 +122,51 @@ for rank in range(4):
 
 def test_a_loop_that_hands_gradients_over_is_for_all_parameters() -> None:
     check(WORKERS.format(held="shared.parameters()", sync="model.load_state_dict(shared.state_dict())"))
+
+
+EXPECTED = """
+class Agent:
+    def __init__(self, states, actions):
+        self.network = nn.Linear(states, actions)
+        self.optimizer = torch.optim.Adam(self.network.parameters())
+    def learn(self, experiences):
+        states, actions, rewards, next_states, dones = experiences
+        best = self.network(next_states){cut}.max(1)[0].unsqueeze(1)
+        q_targets = rewards + 0.99 * best * (1 - dones)
+        q_expected = self.network(states).gather(1, actions)
+        loss = F.mse_loss({sides}){code}
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("sides", ["q_expected, q_targets", "q_targets, q_expected"])
+def test_of_two_sides_that_are_named_alike_the_one_made_of_rewards_is_the_target(sides: str) -> None:
+    check(EXPECTED.format(cut="", sides=sides, code="  # GS290"))
+    check(EXPECTED.format(cut=".detach()", sides=sides, code=""))
+
+
+WORKER = """
+def share(model, shared):
+    for own, theirs in zip(model.parameters(), shared.parameters()):
+        if theirs.grad is not None:
+            return
+        theirs._grad = own.grad
+
+def work(shared, optimizer, states):
+    if optimizer is None:
+        optimizer = torch.optim.Adam(shared.parameters())
+    model = nn.Linear(3, 3){code}
+    for _ in range(10):
+        model.load_state_dict(shared.state_dict())
+        model.zero_grad()
+        model(states).sum().backward()
+        {share}
+        optimizer.step()
+"""
+
+
+def test_a_worker_may_hand_its_gradients_to_the_model_that_all_share() -> None:
+    check(WORKER.format(share="share(model, shared)", code=""))
+    check(WORKER.format(share="pass", code="  # GS504"))

@@ -360,3 +360,24 @@ def test_a_number_has_no_graph_wherever_it_comes_from() -> None:
             clear="self.optimizer.zero_grad()", terms=terms, backward="loss.item().backward()  # GS202"
         )
     )
+
+
+APPLIED = """
+def judge(critic, images, devices):
+    return F.binary_cross_entropy_with_logits(nn.parallel.data_parallel(critic, images, devices), torch.ones(3))
+
+def fit(loader, maker, critic, devices):
+    optimizer = torch.optim.Adam(maker.parameters())
+    for noise in loader:
+        maker.zero_grad()
+        images, mean = nn.parallel.data_parallel(maker, noise, devices)
+        loss = judge(critic, images, devices)
+        total = {term} + mean.pow(2).mean(){code}
+        total.backward()
+        optimizer.step()
+"""
+
+
+def test_what_is_applied_to_several_devices_is_a_module() -> None:
+    check(APPLIED.format(term="loss.item()", code="  # GS202"))
+    check(APPLIED.format(term="loss", code=""))

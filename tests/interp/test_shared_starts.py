@@ -16,6 +16,7 @@ from gradsight.interp.paths.path_snapshot import PathSnapshot, Unsavable
 from gradsight.interp.paths.shared_starts import SharedStart
 from gradsight.model import Source
 from gradsight.model.report import Report
+from gradsight.model.source import Span
 from gradsight.model.values import ClassValue, Instance, PythonModule, Seq, Stream, Unknown
 from gradsight.ops.table import table_of
 from tests.interp.checking import PREAMBLE
@@ -97,7 +98,25 @@ class Outer(nn.Module):
                 x = part(x)
         return x if mask is None else x.masked_fill_(mask, 0)
 """
-PROGRAMS = {"flags": FLAGS, "state": STATE, "nested": NESTED}
+TOLD = """
+class Agent:
+    def __init__(self, width):
+        self.critic = nn.Linear(width, 1)
+        self.target = self.critic
+        self.optimizer = torch.optim.Adam(self.critic.parameters())
+        self.scale = torch.tensor(nn.Parameter(torch.ones(3)))
+
+    def learn(self, states, rewards, clip=False, decay=False):
+        loss = F.mse_loss(self.critic(states), rewards + self.target(states).detach())
+        if clip:
+            loss = loss.clamp(max=1)
+        if decay:
+            loss = loss + self.critic.weight.square().sum()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+"""
+PROGRAMS = {"flags": FLAGS, "state": STATE, "nested": NESTED, "told": TOLD}
 
 
 @contextmanager
@@ -154,6 +173,17 @@ def test_a_state_that_is_put_back_is_the_same_objects_with_what_they_held() -> N
     assert value.answers is None
     assert machine.decided == {id(value): True}
     assert machine.budget == 100
+
+
+def test_what_never_changes_is_not_written_when_a_state_is_put_back() -> None:
+    machine = Machine(Program(table_of("")), PythonModule("__main__", "program.py"), [], 100)
+    span, counts = Span(1, 0, 1, 1), {"writes": 1}
+    machine.kept_alive += [span, counts]
+    snapshot = PathSnapshot(machine, [])
+    counts["writes"] = 2
+    snapshot.restore()
+    assert machine.kept_alive == [span, counts]
+    assert counts == {"writes": 1}
 
 
 def test_what_is_shared_is_left_as_it_is() -> None:

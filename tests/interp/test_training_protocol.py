@@ -490,3 +490,24 @@ def test_a_head_swapped_after_the_optimizer_is_reported() -> None:
             m(torch.randn(8, 4)).pow(2).mean().backward()
             opt.step()
     """)
+
+
+EVALUATED = """
+def evaluate(model):
+    model.eval()
+    {back}
+
+def fit(count):
+    model = nn.Sequential(nn.Linear(3, 3), nn.Dropout())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(count):
+        optimizer.zero_grad()
+        model(torch.ones(3)).sum().backward()
+        optimizer.step()
+        evaluate(model)
+"""
+
+
+def test_a_switch_right_behind_a_step_comes_after_it() -> None:
+    check(EVALUATED.format(back="").replace("model.eval()", "model.eval()  # GS505"))
+    check(EVALUATED.format(back="model.train()"))

@@ -434,3 +434,32 @@ def test_clear_that_makes_room_for_another_loss_drops_nothing_that_was_wanted() 
         if (i + 1) % 3 == 0:
             opt.step()
     """)
+
+
+JOINT = """
+actor, critic = nn.Linear(3, 2), nn.Linear(3, 1)
+actor_optimizer = torch.optim.SGD(actor.parameters(), lr=0.1)
+critic_optimizer = torch.optim.SGD(critic.parameters(), lr=0.1)
+for _ in range(3):
+    states = torch.randn(4, 3)
+    values = critic(states)
+    gains = 1 - values.data{code}
+    chosen = {chosen}
+    loss = (chosen * gains).mean() + values.pow(2).mean()
+    critic_optimizer.zero_grad()
+    loss.backward(retain_graph=True)
+    critic_optimizer.step()
+    actor_optimizer.zero_grad()
+    {again}
+    actor_optimizer.step()
+"""
+
+
+def test_a_loss_that_is_differentiated_for_each_optimizer_trains_by_all_of_its_terms() -> None:
+    chosen = "actor(states).log_softmax(-1)[:, :1]"
+    check(JOINT.format(code="", chosen=chosen, again="loss.backward()"))
+
+
+def test_a_term_that_no_optimizer_learns_from_is_dead() -> None:
+    chosen, again = "torch.ones(4, 1)", "actor(states).square().mean().backward()"
+    check(JOINT.format(code="  # GS203", chosen=chosen, again=again))

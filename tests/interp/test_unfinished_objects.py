@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from gradsight.analysis import Analyser
 from gradsight.model.settings import Settings
 from gradsight.model.source import Source
@@ -133,3 +135,261 @@ def test_a_part_from_elsewhere_that_is_applied_by_its_forward_is_a_module() -> N
                 opt.step()
     """
     )
+
+
+REGISTRY = """
+class Registry:
+    def __init__(self):
+        self.known = {}
+    def register(self, cls):
+        self.known[cls.__name__] = cls
+        return cls
+
+HEADS = Registry()
+
+def build(config):
+    arguments = config.copy()
+    kind = arguments.pop("type")
+    return HEADS.known.get(kind, None)(**arguments)
+"""
+BRAIN = """
+import torch
+from torch import nn
+from registry import build
+
+class Brain(nn.Module):
+    def __init__(self, body, head):
+        super().__init__()
+        if not body:
+            self.body = nn.Identity()
+            head.settings.width = head.settings.sizes[0]
+        else:
+            self.body = build(body)
+            head.settings.width = self.body(torch.zeros(1, *head.settings.sizes)).size(1)
+        self.head = build(head)
+    def forward(self, x):
+        return self.head(self.body(x))
+"""
+LEARNER = """
+import torch
+import torch.nn.functional as F
+from brain import Brain
+
+class Learner:
+    def __init__(self, settings, body, head, saved):
+        self.settings, self.body, self.head = settings, body, head
+        self.make()
+        if saved is not None:
+            self.first.load_state_dict(torch.load(saved))
+    def make(self):
+        self.first = Brain(self.body.critic, self.head.critic).to(self.settings.device)
+        self.second = Brain(self.body.critic, self.head.critic).to(self.settings.device)
+        self.third = Brain(self.body.value, self.head.value).to(self.settings.device)
+        self.first_optimizer = torch.optim.Adam(self.first.parameters(), lr=self.settings.rate)
+        self.second_optimizer = torch.optim.Adam(self.second.parameters(), lr=self.settings.rate)
+        self.third_optimizer = torch.optim.Adam(self.third.parameters(), lr=self.settings.rate)
+    def learn(self, states, wanted):
+        first_loss = F.mse_loss(self.first(states), wanted)
+        second_loss = F.mse_loss(self.second(states), wanted)
+        third_loss = F.mse_loss(self.third(states), wanted)
+        self.first_optimizer.zero_grad()
+        first_loss.backward()
+        self.first_optimizer.step()
+        self.second_optimizer.zero_grad()
+        second_loss.backward()
+        self.second_optimizer.step()
+        self.third_optimizer.zero_grad()
+        third_loss.backward()
+        self.third_optimizer.step()
+"""
+
+
+def test_networks_that_another_file_makes_of_settings_are_made_to_their_end(tmp_path: Path) -> None:
+    (tmp_path / "registry.py").write_text(REGISTRY)
+    (tmp_path / "brain.py").write_text(BRAIN)
+    assert found_in(tmp_path, LEARNER) == set()
+    assert found_in(tmp_path, LEARNER.replace("self.third_optimizer.zero_grad()", "pass")) == {"GS501"}
+    assert found_in(tmp_path, LEARNER.replace("Adam(self.second.p", "Adam(self.first.p")) == {"GS512"}
+    assert found_in(tmp_path, LEARNER.replace("        self.second_optimizer.step()\n", "")) == {"GS512"}
+
+
+COSTLY = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width, norm, act):
+        super().__init__()
+        layers = []
+        for _ in range(3):
+            layers += [nn.Conv2d(width, width, 3, padding=1)]
+            layers += [nn.BatchNorm2d(width)] if norm == "batch" else [nn.InstanceNorm2d(width)]
+            layers += [nn.ReLU()] if act == "relu" else [nn.LeakyReLU(0.2)]
+        self.body = nn.Sequential(*layers)
+        for part in self.modules():
+            if isinstance(part, nn.Conv2d):
+                nn.init.kaiming_normal_(part.weight)
+                nn.init.zeros_(part.bias)
+    def forward(self, x):
+        return x + self.body(x)
+
+class Net(nn.Module):
+    def __init__(self, width=64, norm="batch", act="relu", depths=(3, 4, 23, 3)):
+        super().__init__()
+        {first}
+        self.stages = nn.ModuleList()
+        for depth in depths:
+            self.stages.append(nn.Sequential(*[Block(width, norm, act) for _ in range(depth)]))
+        self.head = nn.Linear(width, 1)
+    def forward(self, x):
+        for stage in self.stages:
+            x = stage(x)
+        return self.head(x.mean((2, 3)))
+"""
+TWO_NETS = """
+import torch
+from net import Net
+
+class Pair:
+    def __init__(self, settings):
+        self.weight = settings.weight
+        self.maker = Net(settings.width, settings.norm, settings.act)
+        self.maker.train()
+        self.judge = Net(settings.width, settings.norm, settings.act)
+        self.judge.train()
+        if settings.gpu:
+            self.maker.cuda()
+            self.judge.cuda()
+        self.maker_optimizer = torch.optim.Adam(self.maker.parameters(), lr=settings.rate)
+        self.judge_optimizer = torch.optim.Adam(self.judge.parameters(), lr=settings.rate)
+    def train_maker(self, images):
+        for one in self.judge.parameters():
+            one.requires_grad = False
+        loss = -self.judge(self.maker(images)).mean() * self.weight
+        self.maker_optimizer.zero_grad()
+        loss.backward()
+        self.maker_optimizer.step()
+    def train_judge(self, images):
+        for one in self.judge.parameters():
+            one.requires_grad = True
+        made = self.maker(images).detach()
+        loss = self.judge(made).mean() - self.judge(images).mean()
+        self.judge_optimizer.zero_grad()
+        loss.backward()
+        self.judge_optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "first", ["pass", "table = [[[max(i, j, k) for i in range(90)] for j in range(90)] for k in range(90)]"]
+)
+def test_a_network_that_was_not_made_to_its_end_is_trained_as_any_other(tmp_path: Path, first: str) -> None:
+    (tmp_path / "net.py").write_text(COSTLY.format(first=first))
+    assert found_in(tmp_path, TWO_NETS) == set()
+    assert found_in(tmp_path, TWO_NETS.replace("self.maker_optimizer.zero_grad()", "pass")) == {"GS501"}
+    assert found_in(tmp_path, TWO_NETS.replace("self.judge_optimizer.zero_grad()", "pass")) == {"GS501"}
+    assert found_in(tmp_path, TWO_NETS.replace("self.judge_optimizer.step()", "pass")) == {"GS512"}
+
+
+def test_a_loss_that_was_not_made_to_its_end_needs_no_optimizer(tmp_path: Path) -> None:
+    table = "table = [[[max(i, j, k) for i in range(90)] for j in range(90)] for k in range(90)]"
+    (tmp_path / "net.py").write_text(COSTLY.format(first=table).replace("class Net", "class Distance"))
+    assert (
+        found_in(
+            tmp_path,
+            """
+import torch
+from net import Distance
+
+class Trainer:
+    def __init__(self, net, settings):
+        self.net = net
+        self.distance = Distance(settings.width)
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+    def learn(self, images, wanted):
+        loss = self.distance(self.net(images) - wanted).mean()
+        self.optimizer.zero_grad()
+        loss.backward()
+        self.optimizer.step()
+""",
+        )
+        == set()
+    )
+
+
+HELPERS = """
+import torch
+
+def one_hot(labels, count=3):
+    kinds = torch.eye(count)
+    labels = labels.long()
+    return kinds[labels]
+
+def tanh(x):
+    return torch.tanh(x)
+"""
+CHOOSING = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+import helpers
+
+class Net(nn.Module):
+    def __init__(self, settings):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+        self.activation = getattr(helpers, settings.activation)
+    def forward(self, x):
+        return self.activation(self.layer(x))
+
+def train(loader, settings):
+    net = Net(settings)
+    optimizer = torch.optim.Adam(net.parameters())
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.mse_loss(net(x), y.detach()).backward()
+        optimizer.step()
+"""
+
+
+def test_a_helper_of_another_file_is_not_taken_for_the_one_that_a_setting_names(tmp_path: Path) -> None:
+    (tmp_path / "helpers.py").write_text(HELPERS)
+    assert found_in(tmp_path, CHOOSING) == set()
+
+
+CHOSEN = """
+class First(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+    def forward(self, x):
+        return self.layer(x).detach()  # GS203
+
+class Second(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+    def forward(self, x):
+        return self.layer(x)
+
+KINDS = {kinds}
+
+def train(loader, settings):
+    net = KINDS[settings.kind]()
+    optimizer = torch.optim.Adam(net.parameters())
+    for x in loader:
+        optimizer.zero_grad()
+        net(x).sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kinds", "severity", "certainty"),
+    [("{'first': First}", "error", "certain"), ("{'first': First, 'second': Second}", "warning", "assumed")],
+)
+def test_what_is_wrong_with_one_of_several_classes_is_assumed_of_the_chosen_one(
+    kinds: str, severity: str, certainty: str
+) -> None:
+    (finding,) = check(CHOSEN.format(kinds=kinds)).findings
+    assert (finding.severity, finding.certainty) == (severity, certainty)

@@ -254,3 +254,38 @@ for x in torch.randn(5, 8, 4):
 def test_who_hands_parameters_to_a_function_that_makes_an_optimizer_chooses_them() -> None:
     check(FACTORY.format(given='first.parameters(), "sgd")  # GS512').replace("# GS512)", "# GS512"))
     check(FACTORY.format(given='[*first.parameters(), *second.parameters()], "sgd"'))
+
+
+LEARNER = """
+class Learner:
+    def __init__(self, network, settings):
+        self.network, self.settings = network, settings
+        self.optimizer = torch.optim.Adam(self.network.parameters())
+        if settings.tunes:
+            self.log_alpha = torch.zeros(1, requires_grad=True)
+            self.alpha_optimizer = torch.optim.Adam([self.log_alpha], lr=0.1){code}
+    def learn(self, states, number):
+        values = self.network(states)
+        alpha = self.settings.alpha
+        if self.settings.tunes:
+            loss = -(self.log_alpha * values.detach()).mean()
+            self.alpha_optimizer.zero_grad()
+            loss.backward()
+            {step}
+            alpha = self.log_alpha.exp().detach()
+        if number % self.settings.often == 0:
+            self.optimizer.zero_grad()
+            (alpha * values.mean()).backward()
+            self.optimizer.step()
+        self.network.zero_grad()
+        self.network(states).square().mean().backward()
+        self.optimizer.step()
+"""
+
+
+def test_an_optimizer_that_a_setting_makes_and_nothing_steps_is_reported() -> None:
+    check(LEARNER.format(code="  # GS512", step="pass"))
+
+
+def test_an_optimizer_that_a_setting_makes_and_that_is_stepped_is_right() -> None:
+    check(LEARNER.format(code="", step="self.alpha_optimizer.step()"))

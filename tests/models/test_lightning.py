@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gradsight.analysis import analyze
+from gradsight.model import Source
+from tests.interp.checking import PREAMBLE
 from tests.models.checking import check
 
 
@@ -389,3 +392,21 @@ def automatic_optimization(self):
 def test_trainer_of_the_command_line_fits() -> None:
     end = "\nL.Trainer.from_argparse_args(args).fit(Lit(), loader)\n"
     check(lit(WRITE, "import pytorch_lightning as L") + end)
+
+
+def test_a_step_that_switches_grad_mode_on_may_be_validated_without_inference_mode() -> None:
+    program = """
+def energy(self, x):
+    MODEx = x.requires_grad_(True)
+    return torch.autograd.grad(self.net(x).sum(), x, create_graph=True)[0]HERE
+
+def training_step(self, batch, batch_idx):
+    return self.energy(batch).pow(2).mean()
+
+def validation_step(self, batch, batch_idx):
+    return self.energy(batch).pow(2).mean()
+"""
+    check(lit(program.replace("MODE", "torch.set_grad_enabled(True)\n    ").replace("HERE", "")))
+    wrong = lit(program.replace("MODE", "").replace("HERE", ""))
+    report = analyze(Source("program.py", PREAMBLE + wrong))
+    assert "GS204" in {finding.code for finding in report.findings}

@@ -102,9 +102,9 @@ class Shadow:
     constant_gradients: Mask = 0
     """The events of gradients that were taken without `create_graph`."""
     dead_parts: Mask = 0
+    """The events of such gradients that were added to something alive."""
     dead_terms: Mask = 0
     """Sums that have a constant term.  What is cut out of such a sum is a value: it brings none of its terms into a loss."""
-    """The events of such gradients that were added to something alive."""
     _passages: int = 0
     adopt: Callable[[torch.Tensor], tuple[Mask, Mask]] | None = None
 

@@ -3,6 +3,7 @@
 Two optimizers that hold one parameter move it twice by one gradient; so does a `step` beside the one that the scaler calls.
 A closure that computes nothing hands the optimizer the gradients of its first call again and again.  Two parameters that
 share memory by `head.weight.data = embedding.weight.data` are moved one after the other, each by a gradient of its own.
+A parameter that is twice in one list is moved twice by one step.
 """
 
 from __future__ import annotations
@@ -11,15 +12,19 @@ import ast
 from dataclasses import dataclass
 
 from gradsight.detect.claims import Claims
+from gradsight.detect.gradient_flow import is_stand_in
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.interp.syntax import named_last
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
-from gradsight.model.library_objects import Optimizer
+from gradsight.model.library_objects import Optimizer, members_of
 from gradsight.model.sites import Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import DataAssigned, Stepping
+
+PICKING = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.Lambda)
+"""What may take some of the parameters that it goes through, and leave others to another list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class AppliedTwice:
         self.applied: dict[Tensor, AppliedStep] = {}
         self.given_data: dict[Tensor, Site] = {}
         """Parameters that were given the memory of another tensor, and where."""
+        self.looked_at: set[Optimizer] = set()
 
     def on_data_assigned(self, fact: DataAssigned) -> None:
         if fact.tensor.is_parameter and isinstance(fact.value, Tensor) and not fact.site.guards:
@@ -57,8 +63,28 @@ class AppliedTwice:
             if tensor in moved & reached and any(one.shape == tensor.shape for one in others):
                 self.claims.add("gradients-applied-twice", site, [], parameter=tensor.label, how="memory")
 
+    def look_for_repeated(self, optimizer: Optimizer) -> None:
+        """`[*net.parameters(), *net.parameters()]`: torch warns of it, and applies the gradient once for each."""
+        self.looked_at.add(optimizer)
+        if optimizer.site is None:
+            return
+        for group in optimizer.groups():
+            members = members_of(group)
+            twice = next((one for place, one in enumerate(members) if one in members[:place]), None)
+            if twice is None:
+                continue
+            # What stands for all parameters of an unknown module may stand for some of them here and others there.
+            is_sure = not is_stand_in(twice) and not self.path.decisions
+            source = source_repeated(optimizer.site.node)
+            if source or is_sure:
+                name = source or twice.label
+                self.claims.add("gradients-applied-twice", optimizer.site, [], parameter=name, how="repeated")
+            return
+
     def on_stepping(self, fact: Stepping) -> None:
         optimizer, site = fact.optimizer, fact.site
+        if optimizer not in self.looked_at:
+            self.look_for_repeated(optimizer)
         again: list[tuple[Tensor, AppliedStep]] = []
         for parameter in self.path.parameters_of(optimizer):
             record = self.ledger.records.get(parameter)
@@ -114,6 +140,24 @@ class AppliedTwice:
             parameter=parameter.label,
             how="closure" if before.site is site else "shared" if both else "again",
         )
+
+
+def source_repeated(call: ast.AST) -> str:
+    """`q1.parameters()`, where an optimizer is given that twice by one expression."""
+    seen: set[str] = set()
+    for given in call.args[:1] if isinstance(call, ast.Call) else ():
+        chosen = {
+            inner for part in syntax_parts(given) if isinstance(part, PICKING) for inner in syntax_parts(part)
+        }
+        for part in syntax_parts(given):
+            if part in chosen or not isinstance(part, ast.Call) or part.args:
+                continue
+            if named_last(part.func) == "parameters":
+                text = ast.unparse(part)
+                if text in seen:
+                    return text
+                seen.add(text)
+    return ""
 
 
 def is_tried_in_steps(first: Site, second: Site) -> bool:

@@ -71,7 +71,7 @@ class CustomFunctionFaults:
             return
         if isinstance(call, ast.Call) and any(one.arg in (None, "create_graph") for one in call.keywords):
             return
-        for inner, made in inner_derivatives(backward.node):
+        for inner, made in inner_derivatives(backward):
             is_lenient = any(one.arg not in ("retain_graph", "grad_outputs") for one in inner.keywords)
             steps = [
                 Step("made", self.path.place_in(backward, made), "a backward records nothing"),

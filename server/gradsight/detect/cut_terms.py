@@ -53,6 +53,8 @@ class CutTerms:
         """The same, where it is not known that they are single numbers: they are if their sum is differentiated as one."""
         self.derivatives: list[tuple[Node, Cut, Site, str]] = []
         """Sums of a derivative without a graph and of one that has it, or of the weight that it is the derivative of."""
+        self.by_parameters: set[Any] = set()
+        """Where gradients of parameters were asked for: the mean of several, or those of real data, are constants that others are held against."""
         self.scaled: set[Tensor] = set()
         """Single numbers without a graph, scaled by something that is not known: a weight of the configuration."""
         self.scaled_shapeless: set[Tensor] = set()
@@ -129,7 +131,9 @@ class CutTerms:
                 continue
             for cut in sorted(without.cuts, key=order_of) if without.needs_grad() is False else ():
                 if cut.kind == "grad" and cut.op == "autograd.grad":
-                    beside = is_derivative(with_graph) or cut.source.node in nodes_behind(with_graph.edge())
+                    beside = cut.site.key not in self.by_parameters and (
+                        is_derivative(with_graph) or cut.source.node in nodes_behind(with_graph.edge())
+                    )
                     if beside or self.steps_down(with_graph, cut):
                         how = "beside" if beside else "step"
                         self.derivatives.append((result.node, cut, self.path.site(node), how))
@@ -181,7 +185,9 @@ class CutTerms:
             self.terms += [(joined, cut, self.path.site(node), partner) for cut in sorted(cuts, key=order_of)]
 
     def on_grad_requested(self, fact: GradRequested) -> None:
-        if not fact.wanted.is_parameter:
+        if fact.wanted.is_parameter:
+            self.by_parameters.add(fact.site.key)
+        else:
             self.wanted.add(fact.wanted)
 
     def only_hides(self, tensor: Tensor) -> bool:

@@ -68,6 +68,10 @@ class DeadTerms:
                     self.sums.setdefault(result.node, []).append(term)
 
     def on_backward(self, fact: Backward) -> None:
+        if self.run is not None and self.run.loss.node is fact.run.loss.node and self.pending:
+            # One loss for several optimizers, differentiated once for each: what it trains is known after the last.
+            self.run = fact.run
+            return
         self.conclude()
         if self.sums:
             run = fact.run
@@ -82,7 +86,8 @@ class DeadTerms:
             self.moves_more |= not self.path.knows_all_parameters(fact.optimizer)
 
     def on_clearing(self, fact: Clearing) -> None:
-        if self.moved:
+        node = self.run.loss.node if self.run is not None else None
+        if self.moved and (node is None or node.freed is not None):
             self.conclude()
 
     def finish(self) -> None:

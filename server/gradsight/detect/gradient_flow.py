@@ -135,6 +135,9 @@ class GradientFlow:
             if parameter in optimizer.doubtful and self.feeds_another(optimizer, site):
                 # It may be made for that other module alone, and this one be meant to stay as it is.
                 continue
+            if is_supposed(optimizer) and is_written_by_hand(parameter):
+                # What follows another module by hand is none of those that an optimizer which nobody saw being made is for.
+                continue
             if known in self.fed and self.path.ended_early:
                 # Of what is applied again and again, less and less was followed.
                 continue
@@ -450,6 +453,11 @@ def is_target_network(cut: Cut, parameter: Tensor) -> bool:
     )
 
 
+def is_supposed(optimizer: Optimizer) -> bool:
+    """Whether nothing tells what an optimizer holds but what is trained beside it."""
+    return optimizer.path == "torch.optim.Optimizer"
+
+
 def is_stand_in(parameter: Tensor) -> bool:
     """Whether a parameter stands for those of a module that is not known."""
     return bool((parameter.attributes or {}).get("<stand in>"))
@@ -495,5 +503,13 @@ def is_moved_by_hand(parameter: Tensor) -> bool:
     """Whether a statement writes a parameter with grad mode off from what something else holds."""
     return any(
         write.mode in ("no_grad", "silent") and not write.op.startswith(INITIALISING)
+        for write in parameter.storage.writes
+    )
+
+
+def is_written_by_hand(parameter: Tensor) -> bool:
+    """Whether a statement writes a leaf, which torch allows with grad mode off or through another name alone: `p.detach().copy_(…)`."""
+    return parameter.is_leaf and any(
+        write.mode in ("graph", "no_grad", "silent") and not write.op.startswith(INITIALISING)
         for write in parameter.storage.writes
     )

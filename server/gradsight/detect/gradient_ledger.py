@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import ast
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from typing import Any, Protocol
 
 from gradsight.detect.claims import Claims
@@ -223,8 +223,9 @@ class GradientLedger:
 
     def was_only_scaled(self, parameter: Tensor, start: int, end: int) -> bool:
         """Whether what was done to a gradient in that time, short of being cleared, was to multiply it."""
-        ticks = [tick for tick in self.all_clears.get(parameter, []) if start <= tick <= end]
-        return bool(ticks) and all((parameter, tick) in self.scalings for tick in ticks)
+        ticks = self.all_clears.get(parameter, [])
+        within = ticks[bisect_left(ticks, start) : bisect_right(ticks, end)]
+        return bool(within) and all((parameter, tick) in self.scalings for tick in within)
 
     # -- updates by hand ---------------------------------------------------------------------------------------------
 

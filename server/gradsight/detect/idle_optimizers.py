@@ -127,13 +127,19 @@ class IdleOptimizers:
         # The first one after the last time that its gradients were cleared.
         trained = [run for run in runs if cleared and run.tick > cleared[-1]][:1] or runs
         taken = next((step for step in steps if step.tick >= trained[-1].tick), None) or steps[-1]
-        elsewhere = any(step.subject is taken.subject and step.site.key != taken.site.key for step in steps)
+        # What stands in its place stands where it would, under the same conditions.
+        elsewhere = set(taken.site.guards) <= {*optimizer.site.guards, *trained[-1].site.guards} and any(
+            step.subject is taken.subject and step.site.key != taken.site.key for step in steps
+        )
         place = taken.site if elsewhere else optimizer.site
+        # A step that nothing stands around needs no turn of its own to be taken.
+        known = {*optimizer.site.guards, *trained[-1].site.guards}
+        witness = next((step for step in steps if known.issuperset(step.site.guards)), taken)
         trail = [
             Step("call", trained[-1].site, "this backward computes gradients for it"),
             Step("made", optimizer.site, f"`{name}` is created here")
             if elsewhere
-            else Step("needed", taken.site, "another optimizer steps here"),
+            else Step("needed", witness.site, "another optimizer steps here"),
         ]
         self.claims.add(KIND, place, trail, optimizer=name, granted_at=str(optimizer.site.key))
 
@@ -176,6 +182,9 @@ class IdleOptimizers:
         if clear.loops:
             innermost = clear.loops[-1][0]
             return next((one for one in runs if any(loop is innermost for loop, _ in one.loops)), None)
+        if clear.site.guards:
+            # Where nothing at all is stepped, the turn that clears may be one of another use.
+            return None
         return next((one for one in runs if self.is_one_method(clear, one, optimizer)), None)
 
     def is_one_method(self, clear: Action, run: Action, optimizer: Optimizer) -> bool:
@@ -184,7 +193,7 @@ class IdleOptimizers:
         made_by = optimizer.site.frame.receiver if optimizer.site is not None else None
         if owner is None or made_by is not owner or not self.path.has_receiver:
             return False
-        if comes_from_elsewhere(optimizer) or clear.site.guards or run.site.guards:
+        if comes_from_elsewhere(optimizer) or clear.site.guards != run.site.guards:
             return False
         frames = [run.site.frame]
         while frames[-1].call_site is not None:

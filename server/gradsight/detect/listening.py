@@ -196,9 +196,11 @@ class Detectors:
         hearers = self.heard.get(kind)
         if hearers is None:
             hearers = self.hearers_of(kind)
-        if isinstance(fact, Assigned) and self.heard is HEARD:
+        if kind is Assigned and self.heard is HEARD:
             # Most of what is executed are assignments, and the text of most of them concerns few detectors.
-            hearers = concerned(fact.statement, hearers, listed)
+            assert isinstance(fact, Assigned)
+            known: Hearers | None = fact.statement.__dict__.get(CONCERNED)
+            hearers = known if known is not None else concerned(fact.statement, hearers, listed)
         for place, handler in hearers:
             try:
                 handler(listed[place], fact)

@@ -121,23 +121,20 @@ def _names_shown(root: ast.AST) -> tuple[dict[str, int], dict[str, int]]:
     for name in parts.get(ast.Name, ()):
         if isinstance(name.ctx, ast.Load):
             read[name.id] = read.get(name.id, 0) + 1
-    for kind in (ast.Attribute, ast.FormattedValue, ast.Call):
-        for node in parts.get(kind, ()):
-            if (seen := _shown_by(node, node in told)) is not None:
-                shown[seen] = shown.get(seen, 0) + 1
+    looked_at: list[ast.AST] = [
+        node.value
+        for node in parts.get(ast.Attribute, ())
+        if node.attr in SHOWING or (node.attr in DETACHING and node in told)
+    ]
+    looked_at += [node.value for node in parts.get(ast.FormattedValue, ())]
+    looked_at += [
+        node.args[0]
+        for node in parts.get(ast.Call, ())
+        if isinstance(node.func, ast.Name) and node.func.id in SHOWERS and len(node.args) == 1
+    ]
+    for value in looked_at:
+        if isinstance(value, ast.Name):
+            shown[value.id] = shown.get(value.id, 0) + 1
     for node in (*parts.get(ast.Nonlocal, ()), *parts.get(ast.Global, ())):
         read.update(dict.fromkeys(node.names, -1))
     return read, shown
-
-
-def _shown_by(node: ast.AST, is_told: bool) -> str | None:
-    """The name that a node shows; `is_told`: it is an attribute of what a call gets that is made for its own sake."""
-    value: ast.AST | None = None
-    is_shown = isinstance(node, ast.Attribute) and (
-        node.attr in SHOWING or (is_told and node.attr in DETACHING)
-    )
-    if is_shown or isinstance(node, ast.FormattedValue):
-        value = getattr(node, "value", None)
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SHOWERS:
-        value = node.args[0] if len(node.args) == 1 else None
-    return value.id if isinstance(value, ast.Name) else None

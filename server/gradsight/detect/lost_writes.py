@@ -76,9 +76,9 @@ class LostWrites:
 
 
 def owns_memory(tensor: Tensor) -> bool:
-    """Whether a tensor's memory was made with it, and nothing else was made on it first."""
+    """Whether a tensor's memory was certainly made with it, and nothing else was made on it first."""
     return (
-        tensor.base is None and tensor.storage.serial == tensor.serial + 1 and tensor.kept_at is None
+        tensor.base is None and tensor.source is None and tensor.storage.serial == tensor.serial + 1 and tensor.kept_at is None
         and not tensor.is_parameter
     )  # fmt: skip
 

@@ -187,8 +187,8 @@ class ModuleAliases:
         self.claim(alias, *steps)
 
     def finish(self) -> None:
-        self.conclude_own_states()
         """An attribute is used if the text reads it anywhere but where it is set."""
+        self.conclude_own_states()
         for alias in self.aliases:
             if isinstance(alias.target, ast.Attribute) and alias.stepped is not None:
                 place = read_of(alias.target.attr, alias.site)

@@ -82,7 +82,13 @@ class MovingTargets:
         tensors = [value for value in values if isinstance(value, Tensor) and value.needs_grad() is True]
         if len(tensors) < 2:
             return
-        target = next((tensor for tensor in tensors[:2] if suggests("target", tensor.label)), None)
+        named = [tensor for tensor in tensors[:2] if suggests("target", tensor.label)]
+        if len(named) == 2:
+            # `F.mse_loss(q_expected, q_targets)`: what they are made of tells which of them is the target.
+            named = [tensor for tensor in named if self.is_bootstrapped(tensor)]
+            if len(named) != 1:
+                return
+        target = named[0] if named else None
         if target is None:
             target = next((tensor for tensor in reversed(tensors[:2]) if self.is_bootstrapped(tensor)), None)
             if target is not None and any(
@@ -98,7 +104,7 @@ class MovingTargets:
         if target is None or target.node is None or self.is_updated(target, node):
             return
         other = tensors[1] if target is tensors[0] else tensors[0]
-        if other.node is None or suggests("target", other.label):
+        if other.node is None:
             return
         shared = leaves_of([target.node]) & leaves_of([other.node])
         if any(leaf.is_parameter or leaf.leaf_made for leaf in shared):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from operator import attrgetter
+
 from gradsight.detect.gradient_ledger import GradientLedger
 from gradsight.detect.path import Path
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.tensors import Tensor
+
+tick_of = attrgetter("tick")
 
 
 def is_cleared(
@@ -21,7 +26,10 @@ def is_cleared(
     if all(ledger.was_only_scaled(one, start, end) for one in cleared):
         # Who lets all of them decay does so in place of clearing; a mask or a factor on some of them lets the others add up.
         return not any(isinstance(one.grad, Tensor) for one in parameters - cleared)
-    zeros = [action for action in path.log if action.verb == "zero" and start <= action.tick <= end]
+    # The log is in the order of its ticks, and asked for a few of them over and over.
+    first = bisect_left(path.log, start, key=tick_of)
+    last = bisect_right(path.log, end, key=tick_of)
+    zeros = [action for action in path.log[first:last] if action.verb == "zero"]
     if not path.knows_all_parameters(optimizer) or any(action.subject is optimizer for action in zeros):
         return True
     if any((one.attributes or {}).get("<stand in>") for one in parameters):

@@ -10,10 +10,11 @@ from typing import Any
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
+from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.events import Step
 from gradsight.model.sites import Site
 from gradsight.model.trace import ChildrenChanged, LayerMade
-from gradsight.model.values import Instance, Layer
+from gradsight.model.values import Instance, Layer, Seq
 
 ROWS = {"ModuleList", "Sequential"}
 
@@ -39,7 +40,7 @@ class RepeatedModules:
         repeated = one_for_all(given)
         twice: list[Any] = []
         if repeated is None:
-            if isinstance(given, (ast.ListComp, ast.GeneratorExp, ast.BinOp)):
+            if isinstance(given, (ast.ListComp, ast.GeneratorExp, ast.BinOp)) or self.is_known_in_part(given):
                 return
             twice = [
                 one
@@ -50,6 +51,14 @@ class RepeatedModules:
             twice = children[:1]
         for module in twice[:1]:
             self.claim(module, repeated if repeated is not None else call)
+
+    def is_known_in_part(self, given: ast.expr) -> bool:
+        """Whether a loop fills the list from its own items, of which not all were looked at: `row += parts[n]`."""
+        frame = self.path.frame
+        if not isinstance(given, ast.Name) or frame.function is None:
+            return False
+        row = frame.namespace.get(given.id)
+        return isinstance(row, Seq) and row.partial and fills_from_items(frame.function.node, given.id)
 
     def some_repeated(self, call: ast.Call, children: list[Any]) -> None:
         """`nn.Sequential(*([block] * depth), head)`: the first of the row is the one that is repeated, where it comes first."""
@@ -78,10 +87,58 @@ class RepeatedModules:
         ):
             return
         site = self.path.site(node)
+        row = node.args[0] if isinstance(node, ast.Call) and node.args else node
+        if is_chosen_sharing(site, row.id if isinstance(row, ast.Name) else ""):
+            return
         made = module.site
         steps = [Step("made", made, "made once, here")] if isinstance(made, Site) else []
         name = node.id if isinstance(node, ast.Name) else ""
         self.claims.add("module-repeated", site, steps, layer=name or named_of(module))
+
+
+def fills_from_items(function: ast.AST, row: str) -> bool:
+    """Whether a loop of a function puts something into a list that depends on the item that the loop is at."""
+    for loop in syntax_parts(function):
+        if not isinstance(loop, ast.For):
+            continue
+        items = names_in(loop.target)
+        for part in syntax_parts(loop):
+            if (
+                isinstance(part, ast.AugAssign)
+                and names_in(part.target) == {row}
+                and items & names_in(part.value)
+            ):
+                return True
+            if (
+                isinstance(part, ast.Call)
+                and isinstance(part.func, ast.Attribute)
+                and names_in(part.func) == {row}
+            ):
+                if any(items & names_in(argument) for argument in part.args):
+                    return True
+    return False
+
+
+def names_in(node: ast.AST) -> set[str]:
+    return {part.id for part in (node, *syntax_parts(node)) if isinstance(part, ast.Name)}
+
+
+def is_chosen_sharing(site: Site, name: str) -> bool:
+    """Whether a condition chooses between sharing and copies: `if share: row = [layer] * n` and `else: row = [deepcopy(layer), …]`."""
+    function = site.frame.function
+    if function is None or not name:
+        return False
+    for part in syntax_parts(function.node):
+        if isinstance(part, ast.If) and part.orelse:
+            arms = [[inner for one in arm for inner in syntax_parts(one)] for arm in (part.body, part.orelse)]
+            if all(any(isinstance(one, ast.Name) and one.id == name for one in arm) for arm in arms):
+                if sum(any(map(is_deep_copy, arm)) for arm in arms) == 1:
+                    return True
+    return False
+
+
+def is_deep_copy(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "deepcopy"
 
 
 def is_in_loop(site: Site) -> bool:

@@ -40,7 +40,7 @@ class RepeatedSteps:
                 self.look_back(optimizer, fact)
 
     def look_back(self, optimizer: Optimizer, fact: MethodReturned) -> None:
-        if optimizer.escaped or not self.path.knows_all_parameters(optimizer):
+        if optimizer.escaped or optimizer.is_guessed():
             return
         log = [action for action in self.path.log if action.tick >= fact.started]
         steps = [
@@ -108,5 +108,6 @@ class RepeatedSteps:
         value = fact.receiver.attributes.get(name)
         if isinstance(value, (Instance, Layer)) and value.module is not None:
             parameters = {tensor for _, tensor in self.path.tensors_of(value, "parameter")}
-            return parameters.isdisjoint(self.path.ever_held_by(optimizer))
+            is_known = self.path.knows_all_parameters(optimizer)
+            return is_known and parameters.isdisjoint(self.path.ever_held_by(optimizer))
         return role_of(key, scopes) == OPTIMIZER

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from gradsight.detect.claims import Claims
 from gradsight.detect.path import Path
-from gradsight.interp.syntax import statement_around
+from gradsight.interp.syntax import remembered, statement_around
+from gradsight.interp.syntax_parts import parts_of
 from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
@@ -23,6 +24,9 @@ from gradsight.model.trace import (
     Stepping,
 )
 from gradsight.model.values import MISSING, Instance, Layer, tensors_in
+
+GRADIENTS = ("grad", "_grad")
+"""Two names of one slot."""
 
 
 class LateParameter(NamedTuple):
@@ -185,6 +189,9 @@ class ReplacedParameters:
 
     def trained_instead(self, optimizer: Optimizer) -> Site | None:
         """Where the parameters were made that the backwards reach, if all of them came after the optimizer."""
+        if any(remembered(part, "gives_gradients", gives_gradients) for part in self.path.executed):
+            # Workers hand their gradients to the model that they share.
+            return None
         places: list[tuple[int, Site]] = []
         held = {tensor for other in self.path.optimizers for tensor in self.path.ever_held_by(other)}
         for run in self.path.backwards:
@@ -209,6 +216,14 @@ class ReplacedParameters:
             pairs = zip(target.elts, values) if len(values) == len(target.elts) else ()
             target = next((one for one, value in pairs if site.node in ast.walk(value)), None)
         return ast.unparse(target) if target is not None else "the model"
+
+
+def gives_gradients(function: ast.AST) -> bool:
+    """Whether a text sets the gradients of something: `shared.grad = own.grad`."""
+    return any(
+        isinstance(part, ast.Attribute) and part.attr in GRADIENTS and isinstance(part.ctx, ast.Store)
+        for part in parts_of(function, ast.Attribute)
+    )
 
 
 def where_it_is_kept(place: Site) -> Site:

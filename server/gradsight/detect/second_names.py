@@ -272,6 +272,10 @@ def names_written(node: ast.AST) -> list[str]:
     name = written_name(node)
     names = [name] if name else []
     if isinstance(node, ast.Call):
+        filled = [keyword.value for keyword in node.keywords if keyword.arg == "out"]
+        if filled:
+            # `torch.div(total, scale, out=step)` writes what is given as `out`, and reads the rest.
+            return [one.id for one in filled if isinstance(one, ast.Name)]
         names += [argument.id for argument in node.args if isinstance(argument, ast.Name)]
         names += [keyword.value.id for keyword in node.keywords if isinstance(keyword.value, ast.Name)]
     return names

@@ -80,7 +80,7 @@ class TrainingProtocol:
         ]
         is_all_known = self.path.knows_all_parameters(optimizer) and not self.path.gradients_unknown
         if not backwards:
-            if is_all_known or self.are_idle(parameters):
+            if (is_all_known and not self.may_be_shared(parameters)) or self.are_idle(parameters):
                 self.conclude_no_backward(optimizer, steps[0], parameters)
             return
         self.claims.granted.update(("step-without-backward", step.site.key) for step in steps)
@@ -88,6 +88,12 @@ class TrainingProtocol:
         self.conclude_clearing(optimizer, steps, backwards, parameters)
         if is_all_known:
             self.conclude_foreign(optimizer, steps, backwards)
+
+    def may_be_shared(self, parameters: set[Tensor]) -> bool:
+        """Whether unknown code was given these, and a backward reaches an unknown module: one that may be made of them."""
+        return any(
+            (leaf.attributes or {}).get("<stand in>") for run in self.path.backwards for leaf in run.leaves
+        ) and self.path.escaped_between(parameters, 0, self.path.tick)
 
     def are_idle(self, parameters: set[Tensor]) -> bool:
         """Whether nothing but the optimizer was ever given these: no backward reaches them, however much of its graph is open."""
@@ -454,20 +460,23 @@ class TrainingProtocol:
                 return
             if is_switched_in_forward(action):
                 continue
-            stepped = [a.tick for a in self.path.log if a.verb == "step" and a.subject is optimizer]
+            # Steps and switches may share a tick, where no operator came between them: the log has their order.
+            places = {id(one): place for place, one in enumerate(self.path.log)}
+            stepped = [places[id(a)] for a in self.path.log if a.verb == "step" and a.subject is optimizer]
+            place = places[id(action)]
             whole = self.last_switch(switches, owned) if owned != parameters else None
             if whole is not None and (
-                whole.verb == "train" or not any(whole.tick < tick < action.tick for tick in stepped)
+                whole.verb == "train" or not any(places[id(whole)] < one < place for one in stepped)
             ):
                 # A part of a model that was switched as a whole: kept in eval mode on purpose, as frozen batch norms are.
                 continue
             if not any(self.path.live_gradient_ticks.get(tensor, -1) > action.tick for tensor in owned):
                 # A part that is used as it is, and learns nothing.
                 continue
-            earlier = any(tick < action.tick for tick in stepped)
+            earlier = any(one < place for one in stepped)
             # Who switches an unknown model says that its mode counts; what it was trained in before was the other one.
             is_switched = "stand in" in getattr(action.subject, "options", ()) and (
-                self.was_trained_before(action, switches, stepped)
+                self.was_trained_before(action, switches, stepped, places)
                 or any(one.verb == "train" and one.subject is action.subject for one in switches)
             )
             sensitive = is_switched or any(
@@ -484,16 +493,18 @@ class TrainingProtocol:
                 )
             return
 
-    def was_trained_before(self, action: Action, switches: list[Action], stepped: list[int]) -> bool:
+    def was_trained_before(
+        self, action: Action, switches: list[Action], stepped: list[int], places: dict[int, int]
+    ) -> bool:
         """Whether steps were taken before the first `eval()`: who calls it at the top of each epoch may mean it."""
-        first, begun = action.tick, -1
+        first, begun = places[id(action)], -1
         for one in reversed(switches):
             if one.subject is action.subject:
                 if one.verb == "train":
-                    begun = one.tick
+                    begun = places[id(one)]
                     break
-                first = one.tick
-        return any(begun < tick < first for tick in stepped)
+                first = places[id(one)]
+        return any(begun < one < first for one in stepped)
 
     def is_frozen(self, module: Any) -> bool:
         """Whether a module has parameters of which none learns: in eval mode it stays all as it is."""

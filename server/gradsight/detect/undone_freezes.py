@@ -64,6 +64,9 @@ class UndoneFreezes:
         freeze = self.idle.pop(fact.tensor, None)
         if freeze is None or fact.site.guards or freeze.optimizers != len(self.path.optimizers):
             return
+        if self.path.has_receiver and entered_at(fact.site) is not entered_at(freeze.site):
+            # A method that is executed by itself on an object that froze it while it was made: what was computed between is not seen.
+            return
         if not picks_by_place(fact.site) or picks_by_place(freeze.site):
             freeze.thawed[fact.tensor] = fact.site
 
@@ -96,6 +99,12 @@ class UndoneFreezes:
                 ):
                     steps = [Step("made", source.frozen_at, "its gradient is switched off here")]
                     self.claims.add("freeze-undone", tensor.site, steps, target="", how="wrapped")
+
+
+def entered_at(site: Site) -> ast.AST | None:
+    """Where the outermost of the calls that led to a place was made."""
+    callers = site.callers()
+    return callers[-1].node if callers else None
 
 
 def picks_by_place(site: Site) -> bool:

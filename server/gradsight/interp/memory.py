@@ -26,7 +26,7 @@ class Record:
     """The outcome of one entry."""
 
     __slots__ = (
-        "asked", "cards", "context", "entered", "events", "executed", "gaps", "given", "spent", "unfinished", "units",
+        "asked", "cards", "context", "decided", "entered", "events", "executed", "gaps", "given", "spent", "unfinished", "units",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -36,6 +36,8 @@ class Record:
         self.gaps: Gaps = {}
         self.entered: set[ast.AST] = set()
         """Every function that was executed, be it in part."""
+        self.decided: set[ast.AST] = set()
+        """Every condition that a path has decided."""
         self.context = ""
         """What its results were taken for."""
         self.unfinished: set[ast.AST] = set()

@@ -26,7 +26,8 @@ NAMES: dict[str, str] = {
     "places": r"(^|_)(ind(ex|ices)|idxs?|ids?|perm)$",
     "settings": r"(^|[._])(args|argv|configs?|cfg|conf|hparams|hp|hps|options|settings|flags)$",
     "class of settings": r"(config|configuration|args|arguments|settings|options|hparams)$",
-    "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps)$",
+    "number": r"(^|_)(rate|ratio|eps|epsilon|momentum|lr|factor|dropout|prob|p|dim|axis|step|steps|coeff?s?|coefficient)$"
+    r"|^(lam|lambd|lambda|lmbda|lamda)(_|\d|$)",
     "model": r"^(model|net|network|policy|classifier)(_fn)?$",
     "whole model": r"(model|net|network)$",
     "follower": r"target|teacher|(^|[._])ema($|_)|frozen|(^|[._])ref($|_)|reference|(^|[._])old($|_)|momentum_|_momentum$|averaged?",

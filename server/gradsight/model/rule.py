@@ -92,7 +92,9 @@ CLAIMED_AT = "granted_at"
 def text(event: Event, name: str, default: str = "it") -> str:
     """A name the event speaks of, as a string fit for a sentence."""
     value = event.names.get(name)
-    return str(value) if value not in (None, "", False) else default
+    # `<parameters>` is what stands for all of an unknown module, and no name of the program's.
+    is_made_up = isinstance(value, str) and value.startswith("<") and value.endswith(">")
+    return str(value) if value not in (None, "", False) and not is_made_up else default
 
 
 _PHRASE = re.compile(r"(the|a|an) (?!(?:if|is|in|and|or|not|for)\b)[a-z]")

@@ -32,14 +32,10 @@ class Unknown:
         self.answers: dict[Hashable, Any] | None = None
         self.cuts: frozenset[Cut] = NO_CUTS
         self.argument = ""
-        self.condition: Unknown | Number | None = (
-            None  # The one that its truth is the same as, if that is known.
-        )
+        self.condition: Unknown | Number | None = None  # The one with the same truth, if that is known.
         self.carries = False  # It may hold a graph of known tensors: its maker was given some.
         self.tensor: Tensor | None = None  # What it is taken for once torch functions are applied to it.
-        self.asks: Question | None = (
-            None  # For a condition: the question about another value that it answers.
-        )
+        self.asks: Question | None = None  # Of a condition: which question about another value it answers.
         self.graph: Node | None = None  # Brought along if it is a tensor: its maker was given tensors of one.
         self.plain = False
         """If it is a tensor, it carries no graph: it came from a loader, or from code that was given none."""
@@ -162,9 +158,7 @@ class Seq:
         self.alike = False  # Those not listed are made as the listed: `[ones(3) for _ in range(n)]`.
         self.fields: tuple[str, ...] | None = None
         self.maxlen: int | None = None
-        self.partial = (
-            False  # A loop that was not executed to its end would have put more of the kind into it.
-        )
+        self.partial = False  # A loop that was left before its end would have put more of the kind into it.
         self.unlisted: int | None = 0  # How many more, where that is known.
         self.once = False  # It is an iterator in truth (`net.parameters()`, `filter(…)`), gone through once.
         self.spent: Site | None = None  # Where an iterator was gone through to its end.

@@ -307,6 +307,8 @@ def _message(event: Event) -> str:
     if how == "state_dict":
         return (
             f"`state_dict()` returns the parameters themselves: {alias} changes before it is read, so copy it"
+            if alias != "it"
+            else "`state_dict()` returns the parameters themselves, which change before they are read: copy them"
         )
     return f"{alias} is not a copy: it changes with its source before it is read, so clone it"
 

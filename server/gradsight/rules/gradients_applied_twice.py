@@ -56,6 +56,20 @@ assert head.weight.data_ptr() == embed.weight.data_ptr()
 assert len(optimizer.state) == 2  # `head.weight = embed.weight` gives one, with the sum of both gradients
 ```
 
+Of a list that has a parameter twice torch only warns. With two networks one name too few is left out:
+
+```python
+import torch
+from torch import nn
+
+first, second = nn.Linear(2, 1), nn.Linear(2, 1)
+optimizer = torch.optim.SGD([*first.parameters(), *first.parameters()], lr=0.1)  # warning: GS520  # warns: duplicate parameters
+before = first.weight.detach().clone()
+first(torch.ones(4, 2)).mean().backward()
+optimizer.step()
+assert torch.allclose(first.weight, before - 0.2 * first.weight.grad)
+```
+
 ## Use instead
 
 Give each parameter to one optimizer, and step it once for each backward.
@@ -110,6 +124,7 @@ MESSAGES = {
     "closure": "this closure computes no new gradients: call `zero_grad()`, forward and `backward()` in it",
     "shared": "two optimizers hold {parameter}, so its gradient is applied twice: give it to one of them",
     "memory": "{parameter} shares the memory of another parameter: assign the parameter itself",
+    "repeated": "{parameter} is twice in one list, so each step applies its gradient twice: list it once",
     "again": "this step applies the same gradients again: call `step()` once for each `backward()`",
 }
 

@@ -62,7 +62,11 @@ class CustomFunctions(Distributions):
                     self.language.call_function(setup, passed, {}, node)
         finally:
             self.path.grad_mode, self.path.mode_site = before
-        result = made_elsewhere(result, site, frozenset().union(*(tensor.cuts for tensor in inputs)))
+        lost = frozenset().union(*(one.cuts for one in inputs if one.dtype not in ("int", "bool")))
+        result = made_elsewhere(result, site, lost)
+        for tensor in tensors_in(result) if lost else ():
+            # Inside, the inputs have no history; what was cut before is cut from what comes out.
+            tensor.cuts = tensor.cuts | lost
         dirty = {tensor.storage for tensor in context.dirty}
         recorded = flag is True and self.path.grad_mode
         kept = without_guesses(context.kept, args, unsure, forward, isinstance(setup, Function))

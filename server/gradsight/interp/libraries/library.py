@@ -14,7 +14,7 @@ from gradsight.interp.libraries.copying import Copying
 from gradsight.interp.option_defaults import note_option, usual_name
 from gradsight.interp.path_constraints import RESIZES
 from gradsight.interp.path_state import PathState, RaisedError
-from gradsight.interp.python.picked_members import MOST_MEMBERS, in_order
+from gradsight.interp.python.picked_members import MOST_MEMBERS, in_order, picked
 from gradsight.interp.tensors.tensor_api import REDUCTIONS_OF_NUMPY
 from gradsight.interp.used_names import EVERYTHING, use
 from gradsight.model.library_objects import (
@@ -191,7 +191,7 @@ class Library(Copying):
             members = self.module_attribute(owner, "__dict__")
             if isinstance(members, Mapping) and members.items:
                 usual = usual_name(self.path.options, self.path.setting_names, name)
-                return members.items[usual] if usual in members.items else next(iter(members.items.values()))
+                return picked(members.items, usual, owner.path)
         if isinstance(owner, External) and owner.path in ANY_OF:
             return External(ANY_OF[owner.path])
         return Unknown("getattr with an unknown name")
@@ -426,6 +426,11 @@ class Library(Copying):
             result.carries = result.carries or function.carries
         return result
 
+    def takes_more(self, name: str, args: list[Value]) -> bool:
+        """`logger.log(results)`: a call with more than the method of a tensor takes is that of something else."""
+        fact = self.path.table.find(f"Tensor.{name}") if args else None
+        return fact is not None and fact.parameters == ("self",) and not fact.options
+
     def unknown_method(
         self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
@@ -436,7 +441,7 @@ class Library(Copying):
         stored = (receiver.answers or {}).get(("attr", name))
         if stored is not None and not isinstance(stored, Unknown):
             return self.language.call(stored, args, kwargs, node)
-        tensor = self.entry.argument_as_tensor(receiver, name)
+        tensor = None if self.takes_more(name, args) else self.entry.argument_as_tensor(receiver, name)
         if tensor is not None:
             return self.autograd.tensor_method(tensor, name, args, kwargs, node)
         self.protocol_of_unknown(receiver, name, args, kwargs, node)

@@ -7,7 +7,7 @@ apart by the name that is called.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 from gradsight.interp.paths.roles import MODULE, deeds_of, key_of
 from gradsight.interp.python.loop_sampling import leaves_block
@@ -46,7 +46,7 @@ STEPS = frozenset({"backward", "zero_grad", "step", "manual_backward"})
 class Summary:
     """What one function does itself, and the names that it calls."""
 
-    __slots__ = ("calls", "hands_over", "made", "put", "reasons", "steps")
+    __slots__ = ("calls", "hands_over", "made", "of_bases", "put", "reasons", "steps")
 
     def __init__(
         self,
@@ -56,6 +56,7 @@ class Summary:
         hands_over: frozenset[str],
         put: frozenset[str] = frozenset(),
         made: frozenset[str] = frozenset(),
+        of_bases: frozenset[str] = frozenset(),
     ) -> None:
         self.reasons = reasons
         self.calls = calls
@@ -67,6 +68,8 @@ class Summary:
         """Names of what goes into a container."""
         self.made = made
         """Names of objects that are made in it."""
+        self.of_bases = of_bases
+        """Those of the names that it calls as methods of its bases alone: `super().forward(x)`."""
 
 
 def summary_of(function: ast.AST) -> Summary:
@@ -152,7 +155,20 @@ def _summary_of(function: ast.AST) -> Summary:
             makes_several(value) or hides_leaf(value) or replaces_parameter(target, value)
         ):
             reasons.add(REGISTER)
-    return Summary(frozenset(reasons), frozenset(calls), steps, frozenset(hands_over), put, made)
+    # What a class inside of it calls its bases by is not what they are called by here.
+    of_bases: set[str] = set()
+    if "super" in calls and ast.ClassDef not in parts:
+        of_bases = {name for name, call in named if is_of_bases(call)}
+        of_bases.difference_update([name for name, call in named if not is_of_bases(call)])
+    return Summary(
+        frozenset(reasons), frozenset(calls), steps, frozenset(hands_over), put, made, frozenset(of_bases)
+    )
+
+
+def is_of_bases(call: ast.Call) -> bool:
+    """`super().__init__(...)`, `super(Net, self).__init__(...)`."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    return isinstance(owner, ast.Call) and getattr(owner.func, "id", "") == "super"
 
 
 def names_writing(name: str) -> bool:
@@ -253,13 +269,74 @@ def replaces_parameter(target: ast.Attribute, value: ast.expr) -> bool:
     return isinstance(value, ast.BinOp) and key_of(target) in (key_of(value.left), key_of(value.right))
 
 
+class Bases:
+    """Where the methods of a class's bases are, as far as these are classes of the same file, or imported ones."""
+
+    def __init__(self, classes: Iterable[ast.ClassDef], imported: Collection[str]) -> None:
+        self.imported = imported
+        self.named: dict[str, list[ast.ClassDef]] = {}
+        self.owners: dict[ast.AST, ast.ClassDef] = {}
+        for cls in classes:
+            self.named.setdefault(cls.name, []).append(cls)
+            self.owners.update(dict.fromkeys(members_of(cls), cls))
+
+    def methods(self, function: ast.AST, name: str) -> list[ast.AST] | None:
+        """The methods of that name in this file that a method may mean by `super()`; None where that is not known.
+
+        What an object of a further class has beside these is met from the methods of that class, which lead there themselves.
+        """
+        owner = self.owners.get(function)
+        if owner is None:
+            return None
+        found: list[ast.AST] = []
+        seen, todo = {owner}, [owner]
+        while todo:
+            for base in todo.pop().bases:
+                called = getattr(base, "id", getattr(base, "attr", ""))
+                if called not in self.named and not self.is_imported(base):
+                    return None
+                for cls in self.named.get(called, ()):
+                    if cls not in seen:
+                        seen.add(cls)
+                        todo.append(cls)
+                        found += [one for one in members_of(cls) if getattr(one, "name", "") == name]
+        return found
+
+    def is_imported(self, base: ast.expr) -> bool:
+        """`Base`, `nn.Module`, `package.nn.Module`."""
+        while isinstance(base, ast.Attribute):
+            base = base.value
+        return isinstance(base, ast.Name) and base.id in self.imported
+
+
+def members_of(cls: ast.ClassDef) -> list[ast.stmt]:
+    """The statements of a class, those in its conditions too."""
+    return with_blocks(cls.body)
+
+
+def with_blocks(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Statements and those in their blocks, but for the blocks of functions and classes."""
+    found = list(body)
+    for one in found:
+        if not isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            for block in ("body", "orelse", "finalbody", "handlers"):
+                found += getattr(one, block, ())
+    return found
+
+
 class CallGraph:
     """The functions of one file by name, and what each of them leads to."""
 
-    def __init__(self, functions: Iterable[ast.AST]) -> None:
+    def __init__(
+        self,
+        functions: Iterable[ast.AST],
+        classes: Iterable[ast.ClassDef] = (),
+        imported: Collection[str] = (),
+    ) -> None:
         self.by_name: dict[str, list[ast.AST]] = {}
         for function in functions:
             self.by_name.setdefault(getattr(function, "name", ""), []).append(function)
+        self.bases = Bases(classes, imported)
         self._reasons = self._propagated()
 
     def names_called(self) -> set[str]:
@@ -285,28 +362,35 @@ class CallGraph:
         seen = set(start)
         todo = list(seen)
         while todo:
-            summary = summary_of(todo.pop())
-            for name in summary.calls | summary.hands_over:
-                for one in self.by_name.get(name, ()):
-                    if one not in seen:
-                        seen.add(one)
-                        todo.append(one)
+            for one in self.callees_of(todo.pop()):
+                if one not in seen:
+                    seen.add(one)
+                    todo.append(one)
         return seen
+
+    def callees_of(self, function: ast.AST) -> Iterator[ast.AST]:
+        """The functions that go by a name which a function calls, or hands to others."""
+        summary = summary_of(function)
+        for name in summary.calls | summary.hands_over:
+            named = self.by_name.get(name, ())
+            if named and name in summary.of_bases and name not in summary.hands_over:
+                known = self.bases.methods(function, name)
+                yield from named if known is None else known
+            else:
+                yield from named
 
     def _propagated(self) -> dict[ast.AST, frozenset[str]]:
         """Reasons handed from each function to those that call its name, until nothing is new."""
         functions = [function for named in self.by_name.values() for function in named]
-        callers: dict[str, list[ast.AST]] = {}
+        callers: dict[ast.AST, list[ast.AST]] = {}
         for function in functions:
-            summary = summary_of(function)
-            for name in summary.calls | summary.hands_over:
-                if name in self.by_name:
-                    callers.setdefault(name, []).append(function)
+            for callee in self.callees_of(function):
+                callers.setdefault(callee, []).append(function)
         reasons = {function: summary_of(function).reasons for function in functions}
         todo = list(functions)
         while todo:
             function = todo.pop()
-            for caller in callers.get(getattr(function, "name", ""), ()):
+            for caller in callers.get(function, ()):
                 if not reasons[function] <= reasons[caller]:
                     reasons[caller] |= reasons[function]
                     todo.append(caller)

@@ -10,10 +10,10 @@ import ast
 from typing import Any
 
 from gradsight.interp.path_state import PathState
-from gradsight.interp.paths.graph_makers import Way, way_to_backward, way_to_return
+from gradsight.interp.paths.graph_makers import Way, key_of_name, root_of, way_to_backward, way_to_return
 from gradsight.interp.paths.held_names import is_module
 from gradsight.model.sites import Frame
-from gradsight.model.values import Instance, Layer
+from gradsight.model.values import External, Instance, Layer
 
 
 def brings_graph(path: PathState, key: str) -> bool:
@@ -38,6 +38,28 @@ def makes_loss(path: PathState, key: str, call: ast.AST) -> bool:
     if _has_known_maker(path, path.frame, way, key):
         return False
     return is_differentiated or _leads_to_backward(path)
+
+
+def is_only_source(path: PathState, key: str, call: ast.AST) -> bool:
+    """Whether a method of what has this name stands on the way to a backward here, and nothing else there can bring the graph.
+
+    `features = net.encode(x)`, and then `F.cross_entropy(net.head(features), y).backward()`: the rest are methods of the same object,
+    those of tensors, and functions.
+    """
+    way = _way(path.frame, to_return=False)
+    if way is None or call not in way.calls or way.makers or way.unseen:
+        return False
+    for function in (one.func for one in way.calls):
+        if not isinstance(function, ast.Attribute) or path.table.find(f"Tensor.{function.attr}") is not None:
+            continue
+        if key_of_name(function.value) != key and not _is_of_torch(path, root_of(function)):
+            return False
+    return not _has_known_maker(path, path.frame, way, key)
+
+
+def _is_of_torch(path: PathState, name: str) -> bool:
+    known = _outside(path, path.frame, name)
+    return isinstance(known, External) and known.path.partition(".")[0] == "torch"
 
 
 def _leads_to_backward(path: PathState) -> bool:

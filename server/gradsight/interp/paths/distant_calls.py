@@ -18,7 +18,7 @@ from gradsight.interp.paths.late_settings import LateSettings
 from gradsight.interp.paths.roles import called_on_self, deeds_of
 from gradsight.interp.paths.unfilled_methods import is_left_to_others, kept_by_others
 from gradsight.interp.python.generators import value_of
-from gradsight.interp.syntax import cuts_what_it_is_given, returns_value
+from gradsight.interp.syntax import cuts_what_it_is_given, remembered, returns_value
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.interp.tensors.module_methods import NotFollowed
 from gradsight.interp.used_names import use
@@ -88,6 +88,8 @@ class DistantCalls(LateSettings):
 
         self.bounds_models = False
         """Whether models of the file itself are bounded, too: where a path with them came to no end."""
+        self.has_met_models = False
+        """Whether there was a call that is bounded then."""
         self.raising: set[ast.AST] = set()
         """Functions that raised on arms chosen for conditions nobody knows: what was chosen then stays chosen on this path."""
 
@@ -114,18 +116,21 @@ class DistantCalls(LateSettings):
             result = super().execute_function(function, args, kwargs, node)
             if function.node is self.watched:
                 self.returned_inside = result
+            self.meet_unfinished(function, args, kwargs, node, result)
             return result
         state = {name: getattr(path, name) for name in LEFT_AS_IT_WAS}
         own, decided, done = path.budget, len(path.decisions), len(path.log)
-        path.budget = given = self.allowance(
-            node, is_of_module(function, args) and function.name == "forward"
-        )
+        is_model = is_of_module(function, args) and function.name == "forward"
+        self.has_met_models = self.has_met_models or is_model
+        path.budget = given = self.allowance(node, is_model)
         self.is_far = True
         reason = ""
         try:
             if given <= self.too_costly.get(function.node, -1):
                 raise TooCostly("costs too much to follow")
-            return super().execute_function(function, args, kwargs, node)
+            result = super().execute_function(function, args, kwargs, node)
+            self.meet_unfinished(function, args, kwargs, node, result)
+            return result
         except (TooCostly, NotFollowed) as ended:
             reason = f"{function.name} {ended}"
         except PathEnded:
@@ -152,7 +157,10 @@ class DistantCalls(LateSettings):
 
     def is_bounded(self, function: Function, args: list[Any]) -> bool:
         """Whether a call of the file makes or applies a whole model, and may spend no more than one into another file."""
-        if not self.bounds_models or self.entry.making or not is_of_module(function, args):
+        if self.entry.making or not is_of_module(function, args):
+            return False
+        self.has_met_models = True
+        if not self.bounds_models:
             return False
         caller = self.path.frame.function
         return caller is None or not is_of_module(caller, [self.path.frame.receiver])
@@ -189,6 +197,20 @@ class DistantCalls(LateSettings):
         name = args[0].cls.name
         premise = f"what `{name}` returns depends on its parameters"
         self.entry.give_graph(result, [*parameters, *given], name, node, premise)
+        self.entry.open_to_parts(result, args, kwargs)
+
+    def meet_unfinished(
+        self, function: Function, args: list[Any], kwargs: dict[str, Any], node: ast.AST, result: Value
+    ) -> None:
+        """What a module returns that was not made to its end went through parts of it that are not known."""
+        if not is_forward(function, args) or not args[0].open or args[0].cls.has_unknown_base():
+            return
+        if not self.path.grad_mode or self.path.inference or cuts_what_it_is_given(function.node):
+            return
+        for value in result.items if isinstance(result, Seq) and result.kind == "tuple" else [result]:
+            if type(value) is Unknown and value.graph is None and value.tensor is None:
+                if not (value.plain or value.hint):
+                    self.compute_from_parameters(value, args, kwargs, node)
 
     def run_generator(
         self, frame: Frame, body: list[ast.stmt], around: tuple[Wrapper, ...] = ()
@@ -243,6 +265,9 @@ class DistantCalls(LateSettings):
         own = int(self.path.budget)
         if self.bounds_models and is_model:
             return own // CALLS_OF_MODELS
+        if self.entry.making == "part":
+            # What a part may cost was set aside when it was begun: the reserve is counted of all that the path had.
+            return own // SHARE
         if self.reserve < 0:
             self.reserve = own // RESERVED
         if is_in_loop(self.path.frame):
@@ -255,20 +280,13 @@ class DistantCalls(LateSettings):
         frame, found = self.path.frame, 0
         while True:
             if frame.function is not None:
-                texts = [frame.function.node]
+                found += parts_behind(frame.function.node, call)
             else:
                 source = self.path.module.source
                 units = self.path.program.units_of(source) if source is not None else [frame.unit]
                 later = [unit for unit in units if unit.start > frame.unit.start]
                 found += sum(length_of(statement) for unit in later for statement in unit.tree)
-                texts = list(frame.unit.tree)
-            end = (getattr(call, "end_lineno", 0), getattr(call, "end_col_offset", 0))
-            found += sum(
-                (part.lineno, part.col_offset) >= end
-                for text in texts
-                for part in syntax_parts(text)
-                if isinstance(part, (ast.stmt, ast.expr))
-            )
+                found += sum(parts_behind(statement, call) for statement in frame.unit.tree)
             if frame.call_site is None:
                 return found
             call, frame = frame.call_site.node, frame.call_site.frame
@@ -393,7 +411,21 @@ def length_of(statement: ast.stmt) -> int:
         statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
     ):
         return 1
-    return len(syntax_parts(statement))
+    return remembered(statement, "length", lambda one: len(syntax_parts(one)))
+
+
+def parts_behind(text: ast.AST, call: ast.AST) -> int:
+    """How many statements and expressions of a text stand behind a call: counted once, since what is moved keeps its order."""
+    counts: dict[ast.AST, int] = text.__dict__.setdefault("parts behind", {})
+    known = counts.get(call)
+    if known is None:
+        end = (getattr(call, "end_lineno", 0), getattr(call, "end_col_offset", 0))
+        known = counts[call] = sum(
+            (part.lineno, part.col_offset) >= end
+            for part in syntax_parts(text)
+            if isinstance(part, (ast.stmt, ast.expr))
+        )
+    return known
 
 
 def is_in_loop(frame: Frame) -> bool:

@@ -26,27 +26,19 @@ from gradsight.interp.path_state import PathEnded, Program, RaisedError, Unwante
 from gradsight.interp.paths.arguments import arguments_for, given_to_constructor
 from gradsight.interp.paths.assembly import Machine
 from gradsight.interp.paths.assumed_backward import differentiate, still_read
-from gradsight.interp.paths.call_graph import (
-    REGISTER,
-    TRAIN,
-    CallGraph,
-    applies_a_module,
-    summary_of,
-)
+from gradsight.interp.paths.call_graph import REGISTER, TRAIN, summary_of
 from gradsight.interp.paths.coverage import conclude, concluded, note_fault, note_left_out, note_spent_budget
+from gradsight.interp.paths.default_options import methods_with_options
+from gradsight.interp.paths.differentiated import differentiated_in
 from gradsight.interp.paths.drivers import DRIVER_PATHS, called_by_library, driver_budget, driver_of
 from gradsight.interp.paths.entry_kinds import (
-    functions_in,
-    is_differentiable,
-    is_inference_name,
+    call_graph_of,
     is_loss_name,
     is_module_class,
-    takes_tensors,
     training_around,
     trains_itself,
     with_inner_classes,
 )
-from gradsight.interp.paths.grad_guards import called_without_grad
 from gradsight.interp.paths.idle_functions import is_idle
 from gradsight.interp.paths.inherited import inherited_training
 from gradsight.interp.paths.itinerary import MOST_PATHS, Itinerary, PathPlan
@@ -76,6 +68,8 @@ MAKING_SHARE = 2
 """The part of an entry's budget that the object it is executed on may cost on each path."""
 FAIR_SHARES = 12
 """How many times its share of what is left an entry may spend."""
+ORDER = {"forward": 0, "__init__": 2}
+"""When the methods of a class come, those of other names in between."""
 MOST_DETOURS = 6
 """How many paths that end in an exception before anything is trained are made up for by others."""
 
@@ -100,7 +94,7 @@ class Explorer:
         self.records: list[Record] = []
         self.lines = lines_of(units)
         self.shared = SHARED_BUDGET + SHARED_PER_LINE * self.lines
-        self.calls = CallGraph(function for unit in units for function in functions_in(unit))
+        self.calls = call_graph_of(units)
         # Functions that may still want a part of the shared budget, and what a library is given to begin with.
         self.waiting, self.starts = sum(map(len, self.calls.by_name.values())), names_started(units)
         self.differentiated: set[ast.AST] = set()
@@ -154,6 +148,7 @@ class Explorer:
             for function in functions:
                 self.give_up_if_unwanted()
                 self.run_function(function, previous)
+        self.run_with_options(classes, previous)
         return conclude(memory, self.lines, self.records, self.executed, self.wanted)
 
     turn = 0
@@ -174,23 +169,7 @@ class Explorer:
 
     def note_differentiated(self, classes: list[ClassValue], functions: list[Function]) -> None:
         """Find what is part of a forward or a loss, and all names that anything calls."""
-        defined = [one.defined() for one in functions if not is_inference_name(one.defined().name)]
-        start: list[ast.AST] = [one.node for one in defined if is_loss_name(one.name)]
-        in_model_file = any(is_module_class(cls) for cls in classes)
-        start += [
-            one.node
-            for one in defined
-            if applies_a_module(one.node) or (in_model_file and takes_tensors(one.node))
-        ]
-        for cls in classes:
-            for member in cls.namespace.values():
-                if isinstance(member, Function) and is_differentiable(member.defined(), cls):
-                    start.append(member.defined().node)
-        quiet = called_without_grad(self.calls.by_name)
-        reached = self.calls.reached_from(node for node in start if getattr(node, "name", "") not in quiet)
-        self.differentiated = {
-            node for node in reached if not summary_of(node).steps and getattr(node, "name", "") not in quiet
-        }
+        self.differentiated = differentiated_in(classes, functions, self.calls)
         self.called_names = self.calls.names_called()
 
     called_names: set[str] = set()
@@ -298,11 +277,11 @@ class Explorer:
         module = PythonModule("__main__", self.path)
         start = start or SharedStart([])
         second = SecondTry(self.trains or context in ("script", "driver"))
-        while budget > 0 and plan is not None:
+        while budget > 0 and (plan is not None or (ways.paths == 1 and has_optional)):
             leaves_out = ways.paths == 1 and has_optional
             if leaves_out:
                 has_optional = False
-            way = PathPlan([]) if leaves_out else plan
+            way = PathPlan([]) if leaves_out or plan is None else plan
             known = start.begin(way, budget, given // MAKING_SHARE)
             machine = known or Machine(self.program, module, way.choices, budget)
             machine.context = context
@@ -337,6 +316,7 @@ class Explorer:
             budget = machine.budget
             record.executed |= machine.executed
             record.entered |= machine.entered
+            record.decided.update(node for node, _ in machine.arms)
             record.asked |= machine.asked
             if ways.paths == 1:
                 record.gaps = dict(machine.gaps)
@@ -346,7 +326,7 @@ class Explorer:
                 budget, ways.paths = given, 0
                 start.kept.clear()
                 continue
-            if leaves_out:
+            if leaves_out or plan is None:
                 continue
             has_optional = machine.has_optional_arguments
             if refused:
@@ -438,7 +418,7 @@ class Explorer:
             return
         members = [value for value in cls.namespace.values() if isinstance(value, Function)]
         # A forward executes most of the others, and every method needs what `__init__` makes.
-        members.sort(key=lambda member: ("forward", member.name, "__init__").index(member.name))
+        members.sort(key=lambda member: ORDER.get(member.defined().name, 1))
         init = cls.namespace.get("__init__")
         # Layers that it puts away somewhere are asked for where they are applied.
         puts_away = isinstance(init, Function) and REGISTER in summary_of(init.defined().node).reasons
@@ -487,6 +467,20 @@ class Explorer:
             budget = min(steady(self.shared), budget + MAKING * self.budget_for(init.defined().node))
         self.trains = context == "function" and TRAIN in self.calls.reasons_for(method.defined().node)
         self.run_entry(key, previous, body, budget, context, start=start)
+
+    def run_with_options(self, classes: list[ClassValue], previous: dict[tuple[Unit, str], Record]) -> None:
+        """Execute forwards again whose arms only objects with other options than the defaults go into."""
+        decided = {node for record in self.records for node in record.decided}
+        for cls, method, options in methods_with_options(classes, decided):
+            self.give_up_if_unwanted()
+            context, name = self.context_of(method.defined(), cls), method.defined().name
+            if cls.unit is not None and context != "function" and self.shared > 0:
+                self.options, self.waiting = options, self.waiting + 1
+                key = (cls.unit, " ".join([f"{self.names_of_classes[cls]}.{name} with", *options]))
+                self.run_method(cls, method, key, previous, context)
+                self.options = {}
+
+    options: dict[str, Value] = {}  # What an object is made with beside what the file gives it.
 
     def drive(self, cls: ClassValue, previous: dict[tuple[Unit, str], Record]) -> None:
         """Start a class of a library as the library does, unless all that the library calls was executed."""
@@ -542,7 +536,7 @@ class Explorer:
             machine.frame = self.outer_frame(machine, cls.unit)
             if method.defined().name == "__init__":
                 machine.making_budget = machine.budget
-            given = self.giving.unknown_parts(cls)
+            given = self.giving.unknown_parts(cls) | self.options
             receiver = make_receiver(machine, cls, given | given_to_constructor(machine, machine.frame, cls))
             if method.defined().name == "__init__":
                 return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from gradsight.interp.paths.call_graph import applies_a_module, summary_of
+from gradsight.interp.paths.call_graph import CallGraph, applies_a_module, members_of, summary_of, with_blocks
 from gradsight.interp.paths.roles import annotation_text, is_tensor_annotation
 from gradsight.interp.syntax_parts import syntax_parts
 from gradsight.model.name_hints import suggests
@@ -65,6 +65,21 @@ def functions_in(unit: Unit) -> list[ast.AST]:
             todo.extend(node.body)
             todo.extend(getattr(node, "orelse", ()))
     return found[::-1]
+
+
+def call_graph_of(units: list[Unit]) -> CallGraph:
+    """The functions of a file, with its classes and the names that it imports."""
+    classes: list[ast.ClassDef] = []
+    imported: set[str] = set()
+    for unit in units:
+        statements = with_blocks(unit.tree)
+        for one in statements:
+            if isinstance(one, ast.ClassDef):
+                classes.append(one)
+                statements += members_of(one)
+            elif isinstance(one, (ast.Import, ast.ImportFrom)):
+                imported.update(alias.asname or alias.name.partition(".")[0] for alias in one.names)
+    return CallGraph((function for unit in units for function in functions_in(unit)), classes, imported)
 
 
 def with_inner_classes(classes: list[ClassValue]) -> dict[ClassValue, str]:

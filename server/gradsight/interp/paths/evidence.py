@@ -19,6 +19,7 @@ from gradsight.interp.paths.held_names import (
     is_module,
     key_outside,
     own_modules,
+    text_that_binds,
     texts_of,
 )
 from gradsight.interp.paths.roles import (
@@ -57,7 +58,6 @@ from gradsight.model.values import (
     tensors_in,
 )
 
-"""Methods of arrays that no tensor has."""
 ONLY_TRAINED = {"zero_grad", "step"}
 """Methods of what is trained and of what trains: whoever calls them in a loop over several has other names for each."""
 
@@ -68,9 +68,9 @@ class Evidence(UnknownGraphs):
     def __init__(self, path: PathState) -> None:
         super().__init__(path)
         self.stand_ins: dict[int, Any] = {}
+        """Stand-ins by the identity of the unknown value; None where nothing is known about its role."""
         self.returned: set[int] = set()
         """What unknown modules have returned, whole: it is no leaf, and retains no gradient yet."""
-        """Stand-ins by the identity of the unknown value; None where nothing is known about its role."""
         self.unknown_modules: list[tuple[str, Layer]] = []
         self.unknown_optimizers: list[tuple[str, Optimizer, Unknown]] = []
         self.in_coats: list[Value] = []
@@ -94,7 +94,7 @@ class Evidence(UnknownGraphs):
             and isinstance(frame.receiver, Instance)
         ):
             return texts_of(frame.receiver.cls)
-        return [function.node]
+        return [text_that_binds(function, key)]
 
     def stand_in_for(self, value: Unknown, expression: ast.AST | None, method: str = "") -> Value:
         """What an unknown value is taken for, or None."""
@@ -118,7 +118,19 @@ class Evidence(UnknownGraphs):
         if not role and method in ONLY_TRAINED:
             key = key_outside(self.path.frame, value, key)
             role = role_of(key, self.scopes_of(key)) if key else ""
+        if role == MODULE and self.is_told_otherwise(value):
+            return None
         return self.make_stand_in(value, role, key or "it", expression) if role else None
+
+    def is_told_otherwise(self, value: Unknown) -> bool:
+        """Whether this path has found out that a value is no module: `elif isinstance(part, nn.Parameter): …`."""
+        for question, answer in (value.answers or {}).items():
+            if type(question) is tuple and question[0] == "isinstance" and isinstance(question[1], str):
+                is_module = question[1].endswith("Module')")
+                if is_module or question[1].endswith(("Parameter')", "Tensor')")):
+                    if self.path.truth(answer) is not is_module and self.path.truth(answer) is not None:
+                        return True
+        return False
 
     def is_returned(self, value: Unknown) -> bool:
         """Whether it is what an unknown module has returned, and no part of it."""
@@ -221,11 +233,19 @@ class Evidence(UnknownGraphs):
             if isinstance(members, Seq) and whole and whole <= set(optimizer.parameters()):
                 members.items.append(weight)
 
+    def stand_for_rest(self, module: Instance) -> None:
+        """The parts of a module that was not made to its end, where none of its parameters is known."""
+        if module.module is None or module.cls.has_unknown_base() or module.cls.kind != "module":
+            return
+        name = module.cls.name
+        module.attributes["<rest>"] = self.unknown_module(name, self.path.node, is_part=True)
+        module.module.registered["<rest>"] = "module"
+
     def link_optimizers(self) -> None:
         """Give every unknown optimizer the parameters of the modules that it can only be for, as far as they have been met."""
         for key, optimizer, value in self.unknown_optimizers:
             held = self.parameters_for(key, value)
-            optimizer.doubtful = self.doubtful_among(held or [], value)
+            optimizer.doubtful = self.doubtful_among(held or [], value, key)
             listed = optimizer.param_groups
             if not isinstance(listed, Seq):
                 continue
@@ -253,9 +273,15 @@ class Evidence(UnknownGraphs):
                 return None
             if len(optimizers) <= 1:
                 followed = [layer for name, layer in self.unknown_modules if not is_follower_name(name)]
-                modules = followed or own_modules(self.path.frame, key)
+                owned = own_modules(self.path.frame, key)
+                modules = followed or (
+                    [one for name, one in owned if not is_follower_name(name)] or [one for _, one in owned]
+                )
             else:
-                modules = [layer for name, layer in self.unknown_modules if belongs(key, name)]
+                alike = [(name, layer) for name, layer in self.unknown_modules if belongs(key, name)]
+                # `q_optimizer` is for `q1` and `q2`, and not for the target that follows one of them.
+                followed = [layer for name, layer in alike if not is_follower_name(name)]
+                modules = followed or [layer for _, layer in alike]
                 rivals = [name for name in optimizers if name != key]
                 modules = modules or self.left_for(rivals)
                 if not modules or any(
@@ -276,14 +302,15 @@ class Evidence(UnknownGraphs):
         is_whole = all(any(belongs(rival, name) for name, _ in named) for rival in rivals)
         return free if is_whole and len(free) == 1 else []
 
-    def doubtful_among(self, held: list[Tensor], value: Unknown) -> frozenset[Tensor]:
+    def doubtful_among(self, held: list[Tensor], value: Unknown, key: str) -> frozenset[Tensor]:
         """Parameters that an optimizer is given for want of another: those of modules that the text only applies.
 
         Of `def step(generator, critic, optimizer)` it may be for one of them. `critic.train()` tells that this one learns.
         """
-        if len(self.unknown_modules) < 2 or value.given or value.part_of is not None:
+        named = self.unknown_modules or own_modules(self.path.frame, key)
+        if len(named) < 2 or value.given or value.part_of is not None:
             return frozenset()
-        applied = [layer for key, layer in self.unknown_modules if is_only_applied(key, self.scopes_of(key))]
+        applied = [layer for name, layer in named if is_only_applied(name, self.scopes_of(name))]
         owned = {tensor for layer in applied for _, tensor in self.nn.tensors_of(layer, "parameter")}
         return frozenset(owned.intersection(held))
 
@@ -317,6 +344,7 @@ class Evidence(UnknownGraphs):
         ]
         self.path.tell(StandInApplied(parameters))
         self.give_graph(result, [*parameters, *self.graphs_in(args, kwargs)], layer.name, node, "")
+        self.open_to_parts(result, args, kwargs)
         result.cuts = result.cuts.union(*map(cuts_of, [*args, *kwargs.values()]))
         if result.graph is not None:
             layer.options.setdefault("calls", []).append(result.graph)
@@ -439,6 +467,12 @@ class Evidence(UnknownGraphs):
         self.in_coats.append(module)
         self.path.tell(ModuleWrapped(module, callee, self.path.site(node)))
         return module
+
+    def meet_applied(self, args: list[Value], node: ast.AST | None) -> None:
+        """What torch's `data_parallel` is given first is a module, whatever else it is not known to be."""
+        if args and type(args[0]) is Unknown and args[0].tensor is None and id(args[0]) not in self.stand_ins:
+            first = node.args[0] if isinstance(node, ast.Call) and node.args else None
+            self.make_stand_in(args[0], MODULE, key_of(first) or "it", first)
 
     def meet_scalers(self, args: list[Value], node: ast.AST) -> None:
         """`backward(loss, scaler)`: what the text here treats as a scaler is one in the function that it is given to."""

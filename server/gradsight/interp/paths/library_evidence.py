@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gradsight.interp.libraries.transforms import Transforms
-from gradsight.interp.paths.callers_ways import brings_graph, makes_loss
+from gradsight.interp.paths.callers_ways import brings_graph, is_only_source, makes_loss
 from gradsight.interp.paths.roles import (
     MODULE,
     OF_LEAVES,
@@ -21,9 +21,14 @@ from gradsight.model.read_numbers import ReadNumber, read_by
 from gradsight.model.tensors import Cut, Maybe, Node, Tensor
 from gradsight.model.values import (
     Array,
+    Bound,
     ClassValue,
+    Function,
+    Instance,
     Layer,
+    Method,
     Number,
+    Partial,
     Seq,
     Unknown,
     Value,
@@ -126,6 +131,7 @@ class EvidenceLibraries(Transforms):
             self.entry.give_graph(
                 result, [*parameters, *self.entry.graphs_in(args, kwargs)], callee, node, premise
             )
+            self.entry.open_to_parts(result, args, kwargs)
         return result
 
     def is_maker_for_caller(self, function: Unknown, key: str) -> bool:
@@ -149,7 +155,9 @@ class EvidenceLibraries(Transforms):
         """Whether a method of it makes what is differentiated, so that it is the module, or has it."""
         if not (receiver.is_outside and is_open(receiver)) or suggests("loss", key) or is_source_name(key):
             return False
-        return self.path.table.find(f"Tensor.{name}") is None and makes_loss(self.path, key, call)
+        if self.path.table.find(f"Tensor.{name}") is not None:
+            return False
+        return makes_loss(self.path, key, call) or is_only_source(self.path, key, call)
 
     def number_of(self, value: Unknown, node: ast.AST) -> Number:
         """`value.item()`: a number, which leaves behind the graph that code with modules may have made."""
@@ -281,9 +289,19 @@ class EvidenceLibraries(Transforms):
                 result.hint = "array"
         if type(result) is Unknown and result is not receiver and result.graph is None and not result.cuts:
             key = key_of(getattr(getattr(node, "func", None), "value", None))
+            given = [*args, *kwargs.values()]
             if name not in DESCRIBING and (receiver.plain or (key and is_source_name(key))):
-                result.plain = not result.hint
+                # `env.run(agent, steps=1)`: who is given what computes may hand back what that computed.
+                result.carries = result.carries or any(map(computes, given))
+                result.plain = not (result.hint or result.given or result.carries or receiver.carries)
         return result
+
+
+def computes(value: Value) -> bool:
+    """Whether a value is code of the program, or a module, that whoever has it may call."""
+    return isinstance(value, (Bound, Function, Method, Partial)) or (
+        isinstance(value, (Instance, Layer)) and value.module is not None
+    )
 
 
 def is_open(value: Unknown) -> bool:

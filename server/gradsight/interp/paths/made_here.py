@@ -30,6 +30,8 @@ MAKING = (
     ast.SetComp,
 )  # fmt: skip
 """Expressions with a value that nobody else has; of containers, that is said of them and not of what they hold."""
+WRITING = frozenset({ast.Call, ast.AugAssign, ast.Assign, ast.Attribute, ast.Global, ast.Nonlocal})
+"""What a write can be."""
 OF_LISTS = (ast.Add, ast.Mult)
 """Operators of lists, too, whose result holds the same items."""
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -92,6 +94,8 @@ class MadeHere:
         for statement in self.places:
             is_inner = isinstance(statement, (*Function, ast.ClassDef))
             for part in own_parts(statement):
+                if part.__class__ not in WRITING:
+                    continue
                 for write in self.writes_of(statement, part):
                     yield write._replace(to=None) if is_inner else write
 

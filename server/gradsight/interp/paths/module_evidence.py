@@ -8,6 +8,7 @@ import contextlib
 from gradsight.interp.library_places import is_of_library
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.paths.entry_kinds import answers_without_grad
+from gradsight.interp.paths.fitted_leaves import with_leaves
 from gradsight.interp.paths.placeholders import is_value_used
 from gradsight.interp.paths.roles import (
     MODULE,
@@ -36,7 +37,7 @@ from gradsight.interp.tensors.training import group_of
 from gradsight.model.library_objects import GradientScaler, Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.passed_cuts import cuts_of
-from gradsight.model.sites import Frame
+from gradsight.model.sites import Frame, Site
 from gradsight.model.tensors import Tensor
 from gradsight.model.trace import BackwardRun
 from gradsight.model.values import (
@@ -85,32 +86,60 @@ class EvidenceModules(Checkpoints):
             args = [known if known is not None else args[0], *args[1:]]
         return super().scaler_method(scaler, name, args, kwargs, node)
 
+    def make_optimizer(
+        self, path: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Optimizer:
+        written = node.args[0] if isinstance(node, ast.Call) and node.args else None
+        if args and isinstance(written, (ast.List, ast.Tuple)):
+            scopes = [scope for one in written.elts for scope in self.entry.scopes_of(key_of(one))]
+            args = [with_leaves(self.path, args[0], node, scopes), *args[1:]]
+        return super().make_optimizer(path, args, kwargs, node)
+
     def backward_done(self, run: BackwardRun, given: dict[str, Value]) -> None:
         self.hold_what_is_trained(run)
         super().backward_done(run, given)
 
-    def hold_what_is_trained(self, run: BackwardRun) -> None:
-        """The one optimizer that is made of parameters which nobody knows is for what the loss in its loop trains."""
+    def step_parameters(self, optimizer: Optimizer, site: Site) -> None:
+        if not site.loops and self.bare_optimizer() is optimizer:
+            for action in self.path.log:
+                run = action.subject
+                if (
+                    action.verb == "backward"
+                    and isinstance(run, BackwardRun)
+                    and is_beside(action.site, site)
+                ):
+                    self.hold_leaves(optimizer, run)
+        super().step_parameters(optimizer, site)
+
+    def bare_optimizer(self) -> Optimizer | None:
+        """The one optimizer that is made of parameters which nobody knows."""
         bare = [
             one for one in self.path.optimizers if not one.parameters() and not one.knows_all_parameters()
         ]
-        if len(bare) != 1 or bare[0].escaped or bare[0].is_guessed():
+        return bare[0] if len(bare) == 1 and not bare[0].escaped and not bare[0].is_guessed() else None
+
+    def hold_what_is_trained(self, run: BackwardRun) -> None:
+        """The one optimizer that is made of parameters which nobody knows is for what the loss in its loop trains."""
+        bare = self.bare_optimizer()
+        if bare is None:
             return
         innermost = {id(loop) for loop, _ in run.site.loops[-1:]}
-        if not any(
-            action.subject is bare[0] and innermost & {id(loop) for loop, _ in action.loops[-1:]}
+        if any(
+            action.subject is bare and innermost & {id(loop) for loop, _ in action.loops[-1:]}
             for action in self.path.log
         ):
-            # Not in the loop that clears or steps it: the backward of a helper, for something else.
-            return
+            # Elsewhere than in the loop that clears or steps it: the backward of a helper, for something else.
+            self.hold_leaves(bare, run)
+
+    def hold_leaves(self, bare: Optimizer, run: BackwardRun) -> None:
         held = {tensor for one in self.path.optimizers for tensor in one.ever_held()}
         trained = [
             one for one in run.leaves if one.is_parameter and one.requires_grad is True and one not in held
         ]
-        if trained and isinstance(bare[0].param_groups, Seq):
+        if trained and isinstance(bare.param_groups, Seq):
             trained.sort(key=lambda leaf: leaf.serial)
-            bare[0].param_groups.items.append(group_of([*trained], {}))
-            bare[0].doubtful |= frozenset(trained)
+            bare.param_groups.items.append(group_of([*trained], {}))
+            bare.doubtful |= frozenset(trained)
             self.path.premises.setdefault("the optimizer holds what the loss trains")
 
     def layer_attribute(self, owner: Layer, name: str, node: ast.AST) -> Value:
@@ -171,6 +200,7 @@ class EvidenceModules(Checkpoints):
         else:
             parameters = [tensor for _, tensor in self.tensors_of(module, "parameter")]
             self.entry.give_graph(result, [*parameters, *self.entry.graphs_in(args, kwargs)], name, node, "")
+            self.entry.open_to_parts(result, args, kwargs)
         result.given = (module, *self.entry.parameters_given([*args, *kwargs.values()]))
         return result
 
@@ -282,6 +312,8 @@ class EvidenceModules(Checkpoints):
                 return self.make_scheduler(
                     callee, [optimizer], {}, node if node is not None else self.path.node
                 )
+        if reason.startswith(OF_TORCH) and callee.endswith("data_parallel"):
+            self.entry.meet_applied(args, node)
         if is_wrapper_name(callee) and (modules := self.entry.parameters_given([*args, *kwargs.values()])):
             if len(modules) == 1 and isinstance(modules[0], (Instance, Layer)):
                 return self.entry.unwrapped(modules[0], callee, args, node)
@@ -302,6 +334,7 @@ class EvidenceModules(Checkpoints):
             self.entry.give_graph(
                 result, tensors, callee, place, f"what `{callee}` returns depends on what it is given"
             )
+            self.entry.open_to_parts(result, args, kwargs)
             result.carries = result.carries and result.graph is None
             self.entry.may_fill(args, callee, place)
         elif (result.cuts or self.entry.are_all_plain(all_given(args, kwargs))) and not (
@@ -371,6 +404,11 @@ class EvidenceModules(Checkpoints):
             if isinstance(value, (Layer, Instance)) and value.module is not None:
                 thaw([inner for _, inner in self.modules_in(value)])
         super().escape(given, named)
+
+
+def is_beside(backward: Site, step: Site) -> bool:
+    """Whether a backward belongs to a step outside of loops: both are in one call of one function."""
+    return backward.frame is step.frame and not backward.loops
 
 
 def assigned_name(call: ast.AST | None, frame: Frame) -> str:

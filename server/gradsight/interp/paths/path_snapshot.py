@@ -116,6 +116,12 @@ def slots_of(kind: type) -> tuple[str, ...]:
     return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
+def is_frozen(kind: type) -> bool:
+    """Whether no object of a class changes once it is made; what it holds may."""
+    params = getattr(kind, "__dataclass_params__", None)
+    return params is not None and params.frozen
+
+
 def keep_nothing(snapshot: PathSnapshot, one: Any) -> None:
     """It stays as it is."""
 
@@ -174,7 +180,7 @@ def keep_method(snapshot: PathSnapshot, one: MethodType) -> None:
 def keeping_slots(kind: type, slots: tuple[str, ...]) -> Form:
     """How objects of a class with slots are kept."""
     read = attrgetter(*slots, slots[0])
-    is_kept = not issubclass(kind, NEVER_CHANGED)
+    is_kept = not (issubclass(kind, NEVER_CHANGED) or is_frozen(kind))
 
     def keep(snapshot: PathSnapshot, one: Any) -> None:
         try:

@@ -481,8 +481,18 @@ def only_watches(callee: str) -> bool:
 
 @lru_cache(NAMES_KEPT)
 def may_clear(method: str) -> bool:
-    """Whether a method of an unknown module may clear gradients, or step: only its name tells."""
-    return suggests("clears", method) and not suggests("keeps gradients", method)
+    """Whether a method of an unknown module may clear gradients, or step: only its name tells.
+
+    What is one step of watching, `eval_step` or `log_step`, is no step of an optimizer.
+    """
+    if not suggests("clears", method) or suggests("keeps gradients", method):
+        return False
+    words = words_of(method)
+    is_watching = any(suggests("watcher", word) for word in words)
+    is_training = any(suggests("trainer", word) for word in words)
+    return (
+        not is_watching or is_training or any(suggests("clears", word) and word != "step" for word in words)
+    )
 
 
 @lru_cache(NAMES_KEPT)

@@ -38,8 +38,13 @@ class SecondTry:
         self.called_quietly |= machine.executed_quietly
 
     def is_wanted(self, machine: Machine) -> bool:
-        """Whether the path that came to no end is tried once more; then all that follow are such tries."""
+        """Whether the path that came to no end is tried once more; then all that follow are such tries.
+
+        Where it met no model, it would come to the same place once more.
+        """
         if self.is_on or not (self.is_allowed and machine.ended_early and machine.budget < 0):
+            return False
+        if not machine.language.has_met_models:
             return False
         self.is_on = True
         return True

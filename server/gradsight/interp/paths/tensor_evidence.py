@@ -10,6 +10,7 @@ from gradsight.model.tensors import Maybe, Tensor
 from gradsight.model.values import Array, Unknown, Value
 
 ONLY_ARRAYS = {"copy", "astype", "tobytes", "fill"}
+"""Methods of arrays that no tensor has."""
 
 
 class EvidenceAutograd(UnknownGraphsAutograd):

@@ -25,7 +25,8 @@ def is_left_to_others(path: PathState, function: Function, owner: Value, node: a
         and path.isolated
         and owner.site is None
         and not function.unit.library
-        and is_placeholder(function, is_value_used(node, path.frame))
+        and is_placeholder(function, True)
+        and (is_placeholder(function, False) or is_value_used(node, path.frame))
         and is_own(function, owner.cls)
         and not may_train(function.name)
     )

@@ -59,7 +59,7 @@ PYTHON_METHODS = {"items", "keys", "values", "get", "pop", "append", "update", "
 
 
 DESCRIBING = frozenset({
-    "device", "dim", "dtype", "element_size", "get_device", "is_contiguous", "is_cuda", "itemsize", "layout", "names", "ndim",
+    "device", "dim", "dtype", "element_size", "get_device", "grad_fn", "is_contiguous", "is_cuda", "itemsize", "layout", "names", "ndim",
     "nelement", "numel", "shape", "size", "stride",
 })  # fmt: skip
 """What tells about a tensor and is none."""
@@ -182,6 +182,15 @@ class UnknownGraphs(Importing):
             if counter.kept is None:
                 counter.kept = counter.version
         result.graph, result.plain = made, False
+
+    def open_to_parts(self, result: Value, args: list[Value], kwargs: dict[str, Value]) -> None:
+        """`g.pos.requires_grad_(); energy = model(g)`: what got an object may depend on the tensors that the path knows in it."""
+        if (
+            isinstance(result, Unknown)
+            and result.graph is not None
+            and any(map(brings_parts, all_given(args, kwargs)))
+        ):
+            result.graph.open = True
 
     def may_fill(self, args: list[Value], callee: str, node: ast.AST) -> None:
         """`collect(out, parts)`: a call whose result nobody takes may write what has a graph into what has none."""
@@ -356,6 +365,17 @@ class UnknownGraphsAutograd(TensorApi):
             else:
                 operand = self.entry.tensor_of(operand)
         return super().augment(node, current, operand)
+
+
+def brings_parts(value: Value, depth: int = 0) -> bool:
+    """Whether an attribute or item of what is not known was used as a tensor that has a graph or requires grad."""
+    if not isinstance(value, Unknown) or value.answers is None:
+        return False
+    parts = [part for key, part in value.answers.items() if type(key) is tuple and key[0] in ("attr", "item")]
+    found = [part.tensor if isinstance(part, Unknown) else part for part in parts]
+    if any(isinstance(part, Tensor) and part.needs_grad() is not False for part in found):
+        return True
+    return depth < 3 and any(brings_parts(part, depth + 1) for part in parts)
 
 
 def may_be_one(result: Tensor, args: list[Value]) -> None:

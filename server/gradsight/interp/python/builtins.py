@@ -500,10 +500,10 @@ class Builtins(Objects):
         return None
 
     def builtin_type(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        if len(args) == 1 and isinstance(args[0], Instance):
-            return args[0].cls
-        if len(args) == 1 and isinstance(args[0], (Layer, Tensor)):
-            return self.nn.type_of(args[0])
+        if len(args) == 1:
+            if isinstance(args[0], (Layer, Tensor)):
+                return self.nn.type_of(args[0])
+            return args[0].cls if isinstance(args[0], Instance) else abstract_types.plain_type(args[0])
         if len(args) == 3 and isinstance(args[0], str) and isinstance(args[1], Seq):
             body = args[2]
             if args[1].exact and isinstance(body, Mapping) and body.exact:

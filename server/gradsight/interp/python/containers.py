@@ -90,8 +90,17 @@ class Containers(Iteration):
             return Seq(owner.kind, list(items), False, owner.site)
         if items and isinstance(index, (Number, Unknown)):
             items = unplaced(owner)
+            if owner.placed is None and not isinstance(items[0], Tensor):
+                # Rounds that are counted go over the items one after the other: `for i in range(n): parts[i]`.
+                items = items[min(self.counted_at_least(index), len(items) - 1) :]
             return recorded_one(items) if isinstance(items[0], (Tensor, Seq)) else items[0]
         return Unknown("element of a sequence at an unknown index")
+
+    def counted_at_least(self, number: Number | Unknown) -> int:
+        """How many rounds were counted before a number came up, as far as that is known."""
+        known = self.path.assumed.get(id(number))
+        low = known.low if known is not None and known.whole else None
+        return low if isinstance(low, int) and low > 0 else 0
 
     def mapping_key(self, key: Value) -> Hashable:
         """How a key is stored, or MISSING when it is not known."""
@@ -141,7 +150,14 @@ class Containers(Iteration):
         if key is MISSING and owner.items:
             self.path.picked.append(owner)
             usual = usual_name(self.path.options, self.path.setting_names, index)
-            return owner.items[usual] if usual in owner.items else next(iter(owner.items.values()), None)
+            if usual in owner.items:
+                return owner.items[usual]
+            first = next(iter(owner.items.values()))
+            if isinstance(first, (ClassValue, Function)) and len(owner.items) > 1:
+                # What is wrong with one of several that may be chosen is wrong if that one is.
+                kind = "class" if isinstance(first, ClassValue) else "function"
+                self.path.premises.setdefault(f"`{first.name}` is the {kind} that is chosen")
+            return first
         if owner.rest:
             return owner.rest[-1]
         return Unknown("item of a dict under an unknown key")

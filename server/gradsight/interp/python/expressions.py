@@ -11,7 +11,7 @@ from typing import Any
 from gradsight.interp.path_state import PathState
 from gradsight.interp.python.comparisons import Comparisons
 from gradsight.interp.python.loops import MANY
-from gradsight.interp.python.set_algebra import combined
+from gradsight.interp.python.set_algebra import combined, distinct
 from gradsight.interp.python.settings_arithmetic import is_of_settings, scales_number, setting_like
 from gradsight.interp.syntax import hands_on_what_it_draws, reads_what_it_draws
 from gradsight.interp.syntax_parts import syntax_parts
@@ -447,7 +447,7 @@ class Expressions(Comparisons):
                         break
             else:
                 items.append(self.evaluate(element))
-        result = Seq(kind, items, exact, self.path.site(node))
+        result = Seq(kind, distinct(kind, items), exact, self.path.site(node))
         self.path.tell(ContainerMade(result, "display", node))
         return result
 

@@ -111,7 +111,7 @@ class Loops(LoopSampling):
                             self.leave_unfilled(node)
                         break
                     if not foreseeing:
-                        item = self.some_item(iterable, item)
+                        item = self.some_item(iterable, item, counts=counts_up(node.iter))
                         run.is_blurred = True
                 run.number += 1
                 frame.loops = (*outer, (run, number))
@@ -193,14 +193,20 @@ class Loops(LoopSampling):
             return rounds
         return max(UNKNOWN_ROUNDS if around <= MOST_NESTED else 1, MOST_NESTED // around)
 
-    def some_item(self, iterable: Value, item: Value, depth: int = DEEPEST_ITEM) -> Value:
-        """What a later round of a long loop gets: like `item`, its value no longer known."""
+    def some_item(
+        self, iterable: Value, item: Value, depth: int = DEEPEST_ITEM, counts: bool = False
+    ) -> Value:
+        """What a later round of a long loop gets: like `item`, its value no longer known; a loop that counts never comes below zero."""
         if not depth:
             return item
         if isinstance(item, (int, float)) and not isinstance(item, bool):
-            return Number()
+            return self.path.counted_from(item) if counts and type(item) is int and item >= 0 else Number()
         if isinstance(item, Seq) and item.kind == "tuple":
-            return Seq("tuple", [self.some_item(iterable, inner, depth - 1) for inner in item.items])
+            parts = enumerate(item.items)
+            return Seq(
+                "tuple",
+                [self.some_item(iterable, inner, depth - 1, counts and not place) for place, inner in parts],
+            )
         return item
 
     def do_while(self, node: ast.While) -> Flow:
@@ -265,9 +271,11 @@ class Loops(LoopSampling):
     def is_sorting(
         self, node: ast.For | ast.AsyncFor, iterable: Value, length: int | None, outer: tuple[Any, ...]
     ) -> bool:
-        """Whether the loop is gone through part by part: it stands in no other loop than those that do the same."""
+        """Whether the loop is gone through part by part: it stands in no other loop than those that do the same, or only freezes."""
         return (
-            length is not None and all(run.sorts for run, _ in outer) and sorts_parts(iterable, node, length)
+            length is not None
+            and (all(run.sorts for run, _ in outer) or only_freezes(node.body))
+            and sorts_parts(iterable, node, length)
         )
 
     def was_idle(self, node: ast.AST, iterable: Value, outer: tuple[Any, ...]) -> bool:
@@ -324,6 +332,13 @@ class Rows:
         return continued(self.listed[0], self.listed[-1], self.beyond) if self.listed else NO_MORE
 
 
+def counts_up(iterable: ast.AST) -> bool:
+    """Whether a loop goes over rounds or places: `range(n)`, `range(first, n)`, `enumerate(parts)`."""
+    if not isinstance(iterable, ast.Call) or not isinstance(iterable.func, ast.Name):
+        return False
+    return iterable.func.id == "enumerate" or (iterable.func.id == "range" and len(iterable.args) < 3)
+
+
 def is_blurred(before: Value, item: Value, depth: int = DEEPEST_ITEM) -> bool:
     """Whether a number is no longer known that was known in the item before."""
     if isinstance(before, Seq) and isinstance(item, Seq):
@@ -360,6 +375,27 @@ def sorts_parts(iterable: Value, node: ast.For | ast.AsyncFor, length: int) -> b
         return False
     nodes = sum(len(syntax_parts(statement)) for statement in node.body)
     return length * (nodes - nodes_in_loops(node)) <= MOST_PARTS
+
+
+def only_freezes(body: list[ast.stmt]) -> bool:
+    """Whether statements do nothing but say of something whether it needs gradients: half of a model that is frozen trains."""
+    return all(
+        only_freezes([*one.body, *one.orelse])
+        if isinstance(one, ast.If)
+        else (
+            isinstance(one, ast.Assign)
+            and all(
+                isinstance(target, ast.Attribute) and target.attr == "requires_grad" for target in one.targets
+            )
+        )
+        or (
+            isinstance(one, ast.Expr)
+            and isinstance(one.value, ast.Call)
+            and isinstance(one.value.func, ast.Attribute)
+            and one.value.func.attr == "requires_grad_"
+        )
+        for one in body
+    )
 
 
 def nodes_in_loops(node: ast.AST) -> int:

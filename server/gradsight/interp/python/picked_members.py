@@ -7,17 +7,32 @@ make something from nothing but options, and those that are the module's own bef
 from __future__ import annotations
 
 import ast
+from typing import Any
 
-from gradsight.model.values import MISSING, ClassValue, Function, Value
+from gradsight.model.values import MISSING, ClassValue, Function, Unknown, Value
 
 MOST_MEMBERS = 80
 RANK_OF_THE_REST = 4
 
 
 def in_order(members: dict[str, Value], path: str) -> dict[Value, Value]:
-    """The members of the module at `path`, those that can be meant by a pick first."""
-    ranked = sorted(members, key=lambda name: rank(members[name], path))
+    """The members of the module at `path`, those that can be meant by a pick first; whatever was bound when, as they are written."""
+    ranked = sorted(members, key=lambda name: (rank(members[name], path), line_of(members[name], path)))
     return {name: members[name] for name in ranked}
+
+
+def line_of(value: Value, path: str) -> int:
+    """Where a member is defined, if it is the module's own."""
+    if isinstance(value, (Function, ClassValue)) and value.unit is not None and value.unit.path == path:
+        return getattr(value.node, "lineno", 0)
+    return 0
+
+
+def picked(members: dict[Any, Value], usual: str, path: str) -> Value:
+    """The member that a pick by an unknown name gives: the usual one, or the first of those that programs pick by name."""
+    first = next(iter(members.values()))
+    unknown = Unknown("getattr with an unknown name")
+    return members.get(usual, first if rank(first, path) < RANK_OF_THE_REST else unknown)
 
 
 def rank(value: Value, path: str) -> int:

@@ -13,14 +13,14 @@ from gradsight.interp.tensors.layouts import (
     DENSE_VIEWS,
     TWISTS,
     batch_stays_merged,
-    keeps_layout,
     keeps_operand,
+    lay_out,
     leads,
     merges,
     repeats,
     stays_in_rows,
 )
-from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, may_show, of_result, of_view
+from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, is_in_order, may_show, of_view
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.sequences import GIVEN, is_kept_exchanged
 from gradsight.interp.tensors.shapes import LOSS_RULES, PER_ITEM, RULES, shape_or_error
@@ -356,6 +356,7 @@ class Recorder(AutogradFloor):
                 result.rows_dense = result.dense or stays_in_rows(op, bound, source)
                 result.batch_merges = result.dense or batch_stays_merged(op, bound, source)
                 result.layout = of_view(op, bound, source)
+                result.dense = result.dense or is_in_order(result.layout)
                 if source.region is None and (index := index_meant(op, bound)) is not None:
                     result.region = region_of(index, source.shape)
                 if output.overlapping and repeats(source.shape, result.shape):
@@ -363,7 +364,9 @@ class Recorder(AutogradFloor):
                 if not flows and wants is not False and source.needs_grad() is not False:
                     result.cuts = cuts | {Cut(cut_kind(op), op, site, source, self.path.tick)}
                 return result
-            elif sometimes and (source.shape is None or None in source.shape or source.base is None):
+            elif sometimes and (
+                None in (source.shape, source.layout, source.base) or None in (source.shape or ())
+            ):
                 may_share = True
         result = Tensor(
             site,
@@ -377,11 +380,8 @@ class Recorder(AutogradFloor):
             result.counter.kept = result.counter.version
         if bound.get("reduction") == "none" and RULES.get(op) in LOSS_RULES:
             result.attributes = {PER_ITEM: True}
-        is_laid_out = not keeps_layout(op, output.shape, operands)
-        result.dense = is_laid_out or all(tensor.dense for _, tensor in operands)
-        if not result.dense:
-            result.layout = of_result([tensor for _, tensor in operands])
-        elif op in RESHAPES and isinstance(source, Tensor) and not source.dense:
+        lay_out(result, op, output.shape, bound, operands)
+        if result.dense and op in RESHAPES and isinstance(source, Tensor) and not source.dense:
             result.dense = not may_show(source, result.shape)
         result.cuts = cuts
         if op == "clone" and len(operands) == 1 and is_copy_of_all(operands[0][1], operands[0][1]):

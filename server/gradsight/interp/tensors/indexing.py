@@ -167,6 +167,8 @@ class Indexing(TensorAttributes):
             result.node.holds = "sometimes"
         result.cuts = tensor.cuts
         result.source = tensor
+        # Whether a write to it reaches the tensor is not known, so nothing is said of one.
+        result.counter.kept = result.counter.version
         return result
 
     def apply_view(self, op: str, tensor: Tensor, node: Syntax) -> Tensor:

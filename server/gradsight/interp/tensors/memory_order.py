@@ -37,6 +37,19 @@ def layout_of(tensor: Tensor) -> MemoryOrder | None:
     )
 
 
+def is_in_order(layout: MemoryOrder | None) -> bool:
+    """Whether all dimensions follow each other as in dense memory, as after exchanging two of them twice."""
+    if layout is None or layout.is_open or layout.narrowed:
+        return False
+    return layout.order == tuple(range(len(layout.order)))
+
+
+def compact(layout: MemoryOrder) -> MemoryOrder:
+    """How memory is laid out anew in the order of another one: what that does not show has no place in it."""
+    places = sorted(layout.order)
+    return MemoryOrder(tuple(places.index(place) for place in layout.order), is_open=layout.is_open)
+
+
 def values_in(value: Value) -> list[Value]:
     """The members of dimensions that are given one by one or as one sequence."""
     if isinstance(value, Seq):

@@ -128,6 +128,10 @@ class ModuleMethods(ModuleRegistry):
     ) -> list[tuple[str, Tensor]]:
         """The parameters or buffers that a module lists; `recurse=False`, the first of `args`, leaves out those of its parts."""
         found = self.tensors_of(module, kind)
+        if not found and kind == "parameter" and isinstance(module, Instance) and module.open:
+            # Who asks a module for its parameters has not made one without any.
+            self.entry.stand_for_rest(module)
+            found = self.tensors_of(module, kind)
         if kwargs.get("recurse", args[0] if args else True) is not False:
             return found
         return [(name, tensor) for name, tensor in found if "." not in name]

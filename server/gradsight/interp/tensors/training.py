@@ -209,8 +209,8 @@ class Training(Modes):
             self.clear_gradients(optimizer.parameters(), keep, site)
             self.act("zero", optimizer, site)
             return None
-        if name == "step" and len(args) > 1:
-            # Those of torch take a closure and nothing else: what takes data may differentiate, clear and step by itself.
+        if name == "step" and (len(args) > 1 or kwargs.keys() - {"closure"}):
+            # Those of torch take a closure and nothing else: what takes data or gradients may differentiate, clear and step by itself.
             optimizer.escaped = True
             return self.path.gap("step of an optimizer of the program's own", node)
         if name == "step":
@@ -218,9 +218,14 @@ class Training(Modes):
             closure = args[0] if args else kwargs.get("closure")
             result = None
             if isinstance(closure, (Function, Method)):
-                for _ in range(optimizer.closure_calls):
-                    result = self.language.call(closure, [], {}, node)
-                    self.step_parameters(optimizer, site)
+                # A step switches grad mode on for its closure, and off again.
+                mode, self.path.grad_mode = self.path.grad_mode, True
+                try:
+                    for _ in range(optimizer.closure_calls):
+                        result = self.language.call(closure, [], {}, node)
+                        self.step_parameters(optimizer, site)
+                finally:
+                    self.path.grad_mode = mode
             else:
                 self.step_parameters(optimizer, site)
             self.act("step", optimizer, site)

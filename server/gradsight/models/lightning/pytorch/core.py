@@ -134,7 +134,8 @@ class LightningModule(_Hooks, nn.Module):
     def __gradsight_driver__(self):
         from lightning.pytorch.trainer import Trainer
 
-        trainer = Trainer()
+        # Which trainer validates it is not known: one with `inference_mode=False` lets a step switch grad mode on again.
+        trainer = Trainer(inference_mode=False)
         trainer.fit(self, val_dataloaders=self.val_dataloader() or DataLoader([]))
         trainer.test(self)
 
