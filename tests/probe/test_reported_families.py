@@ -154,3 +154,25 @@ def test_a_layer_that_a_helper_made_and_nothing_uses_is_reported(
     standby: Standby, tmp_path: Path, hidden: str, told: list[tuple[str, int]]
 ) -> None:
     assert codes(run(standby, HELPER.format(hidden=hidden), tmp_path)) == told
+
+
+FAILING = """\
+import torch
+from torch import nn
+
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for x in torch.randn(2, 5, 3):
+    for _ in range(4):
+        net(x).exp().mean().backward()
+    loss = net(x).exp().mean()
+    loss.backward()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_program_that_fails_is_not_asked_for_the_steps_it_did_not_come_to(
+    standby: Standby, tmp_path: Path
+) -> None:
+    assert "GS512" not in {code for code, _ in codes(run(standby, FAILING, tmp_path))}

@@ -161,6 +161,8 @@ class WhoTrains:
         stepped = [record for record in records if record.steps and record.made and not record.has_closure]
         if any(fault.kind in _TELLING for fault in self.ledger.faults):
             return
+        # A program that failed had no time for the steps that were still to come.
+        ended_by_itself = ended_by_itself and all(fault.severity != "error" for fault in self.ledger.faults)
         if not stepped:
             if ended_by_itself and not any(record.steps for record in records):
                 self._judge_no_step(records)
