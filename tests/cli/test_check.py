@@ -441,3 +441,31 @@ def test_processes_share_what_may_be_left_uncollected(project: Path, monkeypatch
         for number in range(4):
             checker(number)
         assert collected.count(0) == times
+
+
+def test_modules_that_were_imported_are_forgotten_once_there_are_too_many(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def checked(most: int) -> tuple[list[tuple[str, ...]], int]:
+        """The findings of each file, and the most that was known of modules behind one of them."""
+        monkeypatch.setattr(checking, "MOST_KNOWN", most)
+        monkeypatch.setattr(checking, "LEAST_KNOWN", most)
+        checker, known = checking.Checker(tasks, processes=2), [0]
+        found = []
+        for number in range(len(tasks)):
+            found.append(tuple(finding.message for finding in checker(number).findings))
+            known.append(sum(modules.length() for modules in checker.modules.values()))
+        return found, max(known)
+
+    text = FAILS.replace("y *= 2", "scale(y)")
+    for number in range(6):
+        part = f"from common import FACTOR\n\n\ndef scale(value):\n    value *= FACTOR + {number}\n"
+        (project / f"part{number}.py").write_text(part)
+        (project / f"uses{number}.py").write_text(f"from part{number} import scale\n{text}")
+    (project / "common.py").write_text("FACTOR = 2\n")
+    paths = [project / f"uses{number}.py" for number in range(6)]
+    tasks = tuple(checking.Task(str(path), str(project), Settings(), len(text)) for path in paths)
+    everything, all_parts = checked(10**9)
+    assert all(len(messages) == 1 for messages in everything)
+    assert checked(2 * len(part)) == (everything, pytest.approx(2 * len(part), abs=len(part)))
+    assert all_parts > 4 * len(part)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from textwrap import dedent
+
 import pytest
 
 from tests.interp.checking import check
-from tests.interp.running import refused, safe
+from tests.interp.running import refused, run, safe
 
 MODIFIED = "modified by an inplace operation"
 HEADS = "query, key, value = (torch.randn(2, 5, 3, 8, requires_grad=True).transpose(1, 2) for _ in range(3))"
@@ -89,3 +91,53 @@ def test_a_forward_that_merges_its_heads_writes_what_attention_saved() -> None:
                 seen += 1  # GS101
                 return self.out(seen)
     """)
+
+
+OPTIONS = [
+    "mask: torch.Tensor | None = None",
+    "mask=None",
+    "mask: torch.Tensor | None = None, is_causal: bool = False",
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_heads_of_one_projection_follow_their_query_without_its_gaps(options: str) -> None:
+    given = "is_causal=is_causal" if "causal" in options else ""
+    program = dedent(f"""
+        class Attention(nn.Module):
+            def __init__(self, width, heads=2, drop=0.0):
+                super().__init__()
+                self.heads = heads
+                self.parts, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+                self.drop = nn.Dropout(drop)
+
+            def forward(self, x: torch.Tensor, {options}):
+                batch, length, width = x.shape
+                parts = self.parts(x).reshape(batch, length, 3, self.heads, width // self.heads)
+                query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
+                chance = self.drop.p if self.training else 0.0
+                seen = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=chance, {given})
+                seen = seen.transpose(1, 2).reshape(batch, length, width)
+                seen *= 2  # GS101
+                return self.out(seen)
+    """)
+    check(program)
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        run(program + "Attention(8)(torch.randn(2, 5, 8)).sum().backward()\n")
+
+
+@pytest.mark.parametrize("causal", ["False", "True"])
+def test_attention_keeps_its_result_whether_it_is_causal_or_not(causal: str) -> None:
+    program = dedent("""
+        class Attention(nn.Module):
+            def forward(self, x: torch.Tensor, is_causal: bool = False):
+                x = x.reshape(2, 2, 5, 8)
+                seen = F.scaled_dot_product_attention(x, x, x, is_causal=is_causal)
+                seen *= 2  # GS101
+                return seen
+    """)
+    check(program)
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        run(
+            program + f"Attention()(torch.randn(2, 2, 5, 8, requires_grad=True), {causal}).sum().backward()\n"
+        )

@@ -412,3 +412,91 @@ def test_what_was_collected_by_code_of_the_program_may_have_a_graph() -> None:
     check(program.replace("GIVEN", "act"))
     report = analyze(Source("program.py", PREAMBLE + dedent(program.replace("GIVEN", "3"))))
     assert "GS203" in {finding.code for finding in report.findings}
+
+
+def test_a_model_that_is_frozen_inside_of_long_loops_is_frozen_as_a_whole() -> None:
+    program = """
+    class Features(nn.Module):
+        def __init__(self, requires_grad=False):
+            super().__init__()
+            self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(4, 4), nn.ReLU()) for _ in range(12)])
+            for param in self.parameters():
+                param.FREEZE
+
+        def forward(self, x):
+            for block in self.blocks:
+                x = block(x)
+            return x
+
+    def statistics(files):
+        model = Features()
+        found = []
+        for batch in torch.split(files, 50, dim=0):
+            found.append(model(batch).numpy())HERE
+        return found
+
+    class Trainer:
+        def __init__(self, model):
+            self.model = model
+
+        def evaluate(self, n):
+            fake = []
+            for i in range(n):
+                with torch.no_grad():
+                    fake.append(self.model(torch.ones(2, 4)))
+            return statistics(torch.cat(fake, dim=0))
+
+    trainer = Trainer(nn.Linear(4, 4))
+    for epoch in range(1000):
+        for batch in range(1000):
+            for k in range(3):
+                print(trainer.evaluate(20))
+    """
+    check(program.replace("FREEZE", "requires_grad = requires_grad").replace("HERE", ""))
+    check(program.replace("FREEZE", "requires_grad_(False)").replace("HERE", ""))
+    check(program.replace("FREEZE", "requires_grad_(True)").replace("HERE", "  # GS202"))
+
+
+def test_two_networks_that_are_applied_alike_are_not_both_of_the_only_class() -> None:
+    program = """
+    class Frozen(nn.Module):
+        def __init__(self, body):
+            super().__init__()
+            self.body = body
+            self.head = nn.Linear(4, 2)
+
+        def forward(self, x):
+            with torch.no_grad():
+                h = self.body(x)HERE
+            return OUT
+
+    class Gan:
+        def __init__(self, GIVEN):
+            self.g, self.d = g, d
+            self.optimizer = torch.optim.Adam(self.g.parameters())
+            self.later = torch.optim.Adam(self.d.parameters())
+
+        def step(self, x):
+            loss = F.softplus(-self.d(self.g(x))).mean()
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+    """
+    check(program.replace("HERE", "").replace("OUT", "self.head(h)").replace("GIVEN", "g, d"))
+    given = program.replace("OUT", "self.head(h).detach()").replace("GIVEN", "g: Frozen, d: Frozen")
+    report = analyze(Source("program.py", PREAMBLE + dedent(given.replace("HERE", ""))))
+    assert {"GS203", "GS204"} & {finding.code for finding in report.findings}
+
+
+def test_a_product_with_zero_clears_a_gradient() -> None:
+    program = """
+    net = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        net(torch.ones(3, 2)).pow(2).mean().backward()
+        optimizer.step()
+        net.weight.grad *= FACTOR
+    """
+    check(program.replace("FACTOR", "0"))
+    check(program.replace("FACTOR", "0.5  # GS513"))

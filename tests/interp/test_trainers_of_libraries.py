@@ -130,3 +130,53 @@ WRAPPED = """
 def test_what_was_cut_before_a_function_of_the_users_own_is_cut_behind_it() -> None:
     check(WRAPPED.replace("CUT", ".detach()  # GS203"))
     check(WRAPPED.replace("CUT", ""))
+
+
+def test_an_optimizer_made_elsewhere_is_not_for_the_target_that_follows_its_critic() -> None:
+    check("""
+        from copy import deepcopy
+
+        from base import Policy
+        from torch import optim
+
+
+        class Agent(Policy):
+            def __init__(self, env, scalarization):
+                super().__init__(env)
+                self.scalarization = scalarization
+                self.actor, self.qf1, self.qf1_target = env.networks()
+                self.q_optimizer = env.optimizer()
+                self.actor_optimizer = env.optimizer()
+
+            def __deepcopy__(self, memo):
+                copied = type(self)(self.env, self.scalarization)
+                copied.actor = deepcopy(self.actor)
+                copied.qf1 = deepcopy(self.qf1)
+                copied.qf1_target = deepcopy(self.qf1_target)
+                copied.actor_optimizer = optim.Adam(copied.actor.parameters(), lr=0.1)
+                copied.q_optimizer = optim.Adam(copied.qf1.parameters(), lr=0.1)
+                return copied
+
+            def update(self):
+                obs, act, nxt, reward = self.buffer.sample(3)
+                with torch.no_grad():
+                    goal = reward + self.qf1_target(nxt, self.actor(nxt))
+                loss = F.mse_loss(self.qf1(obs, act), goal)
+                self.q_optimizer.zero_grad(set_to_none=True)
+                loss.backward()
+                self.q_optimizer.step()
+                follow(params=self.qf1.parameters(), target_params=self.qf1_target.parameters())
+                actor_loss = -self.qf1(obs, self.actor(obs)).mean()
+                self.actor_optimizer.zero_grad()
+                actor_loss.backward()
+                self.actor_optimizer.step()
+
+            def train(self, steps):
+                for _ in range(steps):
+                    self.update()
+
+
+        def follow(params, target_params):
+            for mine, theirs in zip(params, target_params):
+                theirs.data.copy_(mine.data)
+    """)

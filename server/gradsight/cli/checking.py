@@ -33,6 +33,10 @@ GARBAGE_WORTH_COLLECTING = 6_000_000
 """Characters of source whose analysis leaves garbage behind."""
 LEFT_UNCOLLECTED = 3_000_000
 """What all processes of a run may leave behind together until the young is collected: two hundred megabytes."""
+MOST_KNOWN = 20_000_000
+"""Characters of imported modules that all processes of a run may know together: a gigabyte."""
+LEAST_KNOWN = 3_000_000
+"""What each of them may know in any case: less would be imported over and over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +141,7 @@ class Checker:
         with Faults() as faults:
             result = check_file(task, self.finder(task), self.modules, self.fixed, self.keeps)
         self._collect(task.size)
+        self._begin_anew()
         return replace(result, fault="\n".join(faults.traces)) if faults.traces else result
 
     def _collect(self, size: int) -> None:
@@ -153,6 +158,19 @@ class Checker:
             if self.uncollected[generation] > worth:
                 self.uncollected[generation] = 0
                 gc.collect(2 * generation)
+
+    def _begin_anew(self) -> None:
+        """Forget the modules of a project once they are too many: whoever needs one imports it again."""
+        most = max(LEAST_KNOWN, MOST_KNOWN // max(1, self.processes))
+        outgrown = [key for key, known in self.modules.items() if known.length() > most]
+        if not outgrown:
+            return
+        from gradsight.interp.path_state import parsed_units
+
+        for key in outgrown:
+            del self.modules[key]
+        parsed_units.cache_clear()
+        gc.collect()
 
     def finder(self, task: Task) -> WorkspaceFinder:
         """Finds what the file of a task imports."""

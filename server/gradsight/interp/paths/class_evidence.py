@@ -132,8 +132,22 @@ def class_called(machine: Machine, outer: Frame, unknown: Asked) -> ClassValue |
     forward, _ = found.find("forward")
     if not isinstance(forward, Function) or not all(fits(call, forward.node.args) for call in calls):
         return None
+    if has_rivals(unknown) and not words_of(unknown.name) & words_of(found.name):
+        # `def __init__(self, g, d)`: of two networks that are applied alike, one at most is meant by the only class.
+        return None
     machine.asked.add(known_as)
     return found if found is not unknown.other_than else None
+
+
+def has_rivals(unknown: Asked) -> bool:
+    """Whether the same code is given other modules of which nothing more is known."""
+    given = {one.arg for one in parts_of(unknown.scope, ast.arg) if one.annotation is None} - {
+        "self",
+        unknown.name,
+    }
+    return any(
+        MODULE in (role_of(one, [unknown.scope]), role_of(f"self.{one}", [unknown.scope])) for one in given
+    )
 
 
 def calls_of(key: str, node: ast.AST) -> list[ast.Call]:

@@ -277,11 +277,11 @@ class Explorer:
         module = PythonModule("__main__", self.path)
         start = start or SharedStart([])
         second = SecondTry(self.trains or context in ("script", "driver"))
-        while budget > 0 and plan is not None:
+        while budget > 0 and (plan is not None or (ways.paths == 1 and has_optional)):
             leaves_out = ways.paths == 1 and has_optional
             if leaves_out:
                 has_optional = False
-            way = PathPlan([]) if leaves_out else plan
+            way = PathPlan([]) if leaves_out or plan is None else plan
             known = start.begin(way, budget, given // MAKING_SHARE)
             machine = known or Machine(self.program, module, way.choices, budget)
             machine.context = context
@@ -326,7 +326,7 @@ class Explorer:
                 budget, ways.paths = given, 0
                 start.kept.clear()
                 continue
-            if leaves_out:
+            if leaves_out or plan is None:
                 continue
             has_optional = machine.has_optional_arguments
             if refused:

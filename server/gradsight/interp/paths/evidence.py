@@ -278,7 +278,10 @@ class Evidence(UnknownGraphs):
                     [one for name, one in owned if not is_follower_name(name)] or [one for _, one in owned]
                 )
             else:
-                modules = [layer for name, layer in self.unknown_modules if belongs(key, name)]
+                alike = [(name, layer) for name, layer in self.unknown_modules if belongs(key, name)]
+                # `q_optimizer` is for `q1` and `q2`, and not for the target that follows one of them.
+                followed = [layer for name, layer in alike if not is_follower_name(name)]
+                modules = followed or [layer for _, layer in alike]
                 rivals = [name for name in optimizers if name != key]
                 modules = modules or self.left_for(rivals)
                 if not modules or any(

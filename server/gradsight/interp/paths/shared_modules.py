@@ -108,6 +108,10 @@ class SharedModules:
             self.table, self.own_models = table, own_models
         self.renew(source)
 
+    def length(self) -> int:
+        """How many characters the texts of all modules have of which something is known."""
+        return sum(len(known.source.text) for known in self.modules.values())
+
     def is_outdated(self, source: Source) -> bool:
         """Whether what is known of a module was said of another text than this."""
         known = self.modules.get(source.path)

@@ -271,9 +271,11 @@ class Loops(LoopSampling):
     def is_sorting(
         self, node: ast.For | ast.AsyncFor, iterable: Value, length: int | None, outer: tuple[Any, ...]
     ) -> bool:
-        """Whether the loop is gone through part by part: it stands in no other loop than those that do the same."""
+        """Whether the loop is gone through part by part: it stands in no other loop than those that do the same, or only freezes."""
         return (
-            length is not None and all(run.sorts for run, _ in outer) and sorts_parts(iterable, node, length)
+            length is not None
+            and (all(run.sorts for run, _ in outer) or only_freezes(node.body))
+            and sorts_parts(iterable, node, length)
         )
 
     def was_idle(self, node: ast.AST, iterable: Value, outer: tuple[Any, ...]) -> bool:
@@ -373,6 +375,27 @@ def sorts_parts(iterable: Value, node: ast.For | ast.AsyncFor, length: int) -> b
         return False
     nodes = sum(len(syntax_parts(statement)) for statement in node.body)
     return length * (nodes - nodes_in_loops(node)) <= MOST_PARTS
+
+
+def only_freezes(body: list[ast.stmt]) -> bool:
+    """Whether statements do nothing but say of something whether it needs gradients: half of a model that is frozen trains."""
+    return all(
+        only_freezes([*one.body, *one.orelse])
+        if isinstance(one, ast.If)
+        else (
+            isinstance(one, ast.Assign)
+            and all(
+                isinstance(target, ast.Attribute) and target.attr == "requires_grad" for target in one.targets
+            )
+        )
+        or (
+            isinstance(one, ast.Expr)
+            and isinstance(one.value, ast.Call)
+            and isinstance(one.value.func, ast.Attribute)
+            and one.value.func.attr == "requires_grad_"
+        )
+        for one in body
+    )
 
 
 def nodes_in_loops(node: ast.AST) -> int:

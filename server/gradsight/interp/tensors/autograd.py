@@ -13,14 +13,14 @@ from gradsight.interp.tensors.layouts import (
     DENSE_VIEWS,
     TWISTS,
     batch_stays_merged,
-    followed_in_memory,
     keeps_operand,
+    lay_out,
     leads,
     merges,
     repeats,
     stays_in_rows,
 )
-from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, is_in_order, may_show, of_result, of_view
+from gradsight.interp.tensors.memory_order import SAME_IF_ALIKE, is_in_order, may_show, of_view
 from gradsight.interp.tensors.regions import index_meant, region_of
 from gradsight.interp.tensors.sequences import GIVEN, is_kept_exchanged
 from gradsight.interp.tensors.shapes import LOSS_RULES, PER_ITEM, RULES, shape_or_error
@@ -380,11 +380,8 @@ class Recorder(AutogradFloor):
             result.counter.kept = result.counter.version
         if bound.get("reduction") == "none" and RULES.get(op) in LOSS_RULES:
             result.attributes = {PER_ITEM: True}
-        followed = followed_in_memory(op, output.shape, bound, operands)
-        result.dense = followed is not None and all(tensor.dense for tensor in followed)
-        if not result.dense:
-            result.layout = of_result(followed or [])
-        elif op in RESHAPES and isinstance(source, Tensor) and not source.dense:
+        lay_out(result, op, output.shape, bound, operands)
+        if result.dense and op in RESHAPES and isinstance(source, Tensor) and not source.dense:
             result.dense = not may_show(source, result.shape)
         result.cuts = cuts
         if op == "clone" and len(operands) == 1 and is_copy_of_all(operands[0][1], operands[0][1]):

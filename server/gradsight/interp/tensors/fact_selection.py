@@ -11,7 +11,7 @@ from gradsight.model.sites import Syntax
 from gradsight.model.tensors import Shape, Tensor
 from gradsight.model.trace import CaseSelected
 from gradsight.model.values import MISSING, Array, Number, Seq, Slice, Unknown, Value, is_constant
-from gradsight.ops.fact import Case, Condition, OpFact, Output, names_classes, takes_no_graph
+from gradsight.ops.fact import Case, Condition, OpFact, Output, Save, names_classes, takes_no_graph
 
 PLAIN = Output()
 PLAIN_CASE = Case(outputs=(PLAIN,), holds_saved="sometimes")
@@ -61,19 +61,27 @@ class CaseSelection(FactsFloor):
     def first_case(
         self, fact: OpFact, bound: dict[str, Value], settings: dict[str, Value] | None
     ) -> tuple[Case, bool]:
-        """A case for a number of dimensions that is not known is passed over, and what it does not keep is not sure to be kept."""
-        certain = True
+        """The first case that holds.
+
+        A case for a number of dimensions that is not known is passed over, and what it does not keep is not sure to be kept.
+        So is one for an option that is not known, where all that it does otherwise is to keep something else.
+        """
         passed: list[Case] = []
+        undecided: list[Case] = []
         for case in fact.cases:
             held = [self.condition_holds(condition, bound, fact, settings) for condition in case.when]
             if all(held):
-                return kept_by_all(case, passed) if passed else case, certain
+                if not all(differs_in_saves(case, other) for other in undecided):
+                    return kept_by_all(case, passed) if passed else case, False
+                for other in undecided:
+                    case = certainly_kept(case, other)
+                return kept_by_all(case, passed) if passed else case, True
             if False not in held:
                 open_ones = [one.kind for one, verdict in zip(case.when, held) if verdict is None]
                 if all(kind == "rank" for kind in open_ones):
                     passed.append(case)
                 else:
-                    certain = False
+                    undecided.append(case)
         if fact.cases:
             return fact.cases[-1], False
         return PLAIN_CASE, False
@@ -188,6 +196,25 @@ def kept_by_all(case: Case, passed: list[Case]) -> Case:
     if not unsure:
         return case
     saves = (replace(save, when="sometimes") if save.what in unsure else save for save in case.saves)
+    return replace(case, saves=tuple(saves))
+
+
+def differs_in_saves(case: Case, other: Case) -> bool:
+    """Whether two cases do the same but for what they keep; what one of them refuses never comes to that."""
+    return replace(case, when=(), saves=(), refuses=()) == replace(other, when=(), saves=(), refuses=())
+
+
+def certainly_kept(case: Case, other: Case) -> Case:
+    """The case, keeping for sure only what another one keeps at least as surely."""
+    surely = {(save.what, save.noticed): save for save in other.saves if save.when == "always"}
+
+    def is_sure(save: Save) -> bool:
+        same = surely.get((save.what, save.noticed))
+        return (
+            same is not None and same.needs in ((), save.needs) and (save.contiguous or not same.contiguous)
+        )
+
+    saves = (save if is_sure(save) else replace(save, when="sometimes") for save in case.saves)
     return replace(case, saves=tuple(saves))
 
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from gradsight.interp.tensors.einsum import SavedOperand
-from gradsight.interp.tensors.memory_order import SWAPS, can_merge, layout_of, swapped, values_in
+from gradsight.interp.tensors.memory_order import (
+    SWAPS,
+    can_merge,
+    compact,
+    is_in_order,
+    layout_of,
+    of_result,
+    swapped,
+    values_in,
+)
 from gradsight.interp.tensors.shapes import numel
 from gradsight.model.tensors import MemoryOrder, Shape, Tensor
 from gradsight.model.values import Slice, Value
@@ -193,24 +202,31 @@ def merges(tensor: Tensor, told: SavedOperand) -> bool:
     return not told.dense and not told.whole & narrowed_dimensions(tensor)
 
 
-def followed_in_memory(
-    op: str, shape: str, bound: dict[str, Value], operands: list[tuple[str, Tensor]]
-) -> list[Tensor] | None:
-    """The operands as which the result of an operator lies in memory: none where it is laid out anew; None if that is not known."""
-    if op in KEEPS_ROWS:
-        queries = [tensor for name, tensor in operands if name == "query"]
-        fused = is_fused(bound)
-        if fused is None:
-            return [] if all(query.dense for query in queries) else None
-        return queries if fused else []
-    return [tensor for _, tensor in operands] if keeps_layout(op, shape, operands) else []
+def lay_out(
+    result: Tensor, op: str, shape: str, bound: dict[str, Value], operands: list[tuple[str, Tensor]]
+) -> None:
+    """Say of a new result how it lies in memory: as operands do, or anew; `shape`: the measured shape of it."""
+    if op in KEEPS_ROWS and is_fused(bound) is not False:
+        queries = [layout_of(tensor) for name, tensor in operands if name == "query"]
+        order = compact(queries[0]) if queries and queries[0] is not None else None
+        result.dense = is_in_order(order)
+        result.layout = order if is_fused(bound) else None
+        return
+    followed = [tensor for _, tensor in operands] if keeps_layout(op, shape, operands) else []
+    result.dense = all(tensor.dense for tensor in followed)
+    if not result.dense:
+        result.layout = of_result(followed)
 
 
 def is_fused(bound: dict[str, Value]) -> bool | None:
-    """Whether attention is computed in one step: what it returns then lies as the query does, else as a product of matrices."""
+    """Whether attention is computed in one step: what it returns then lies as its query does, without the gaps.
+
+    Else it is a product of matrices.
+    """
     mask, chance = bound.get("attn_mask"), bound.get("dropout_p", 0.0)
     if isinstance(mask, Tensor):
-        learned: bool | None = mask.needs_grad() is not False
+        needs = mask.needs_grad()
+        learned: bool | None = needs if isinstance(needs, bool) else None
     else:
         learned = False if mask is None else None
     if learned or (isinstance(chance, (int, float)) and chance != 0):

@@ -44,6 +44,12 @@ def is_in_order(layout: MemoryOrder | None) -> bool:
     return layout.order == tuple(range(len(layout.order)))
 
 
+def compact(layout: MemoryOrder) -> MemoryOrder:
+    """How memory is laid out anew in the order of another one: what that does not show has no place in it."""
+    places = sorted(layout.order)
+    return MemoryOrder(tuple(places.index(place) for place in layout.order), is_open=layout.is_open)
+
+
 def values_in(value: Value) -> list[Value]:
     """The members of dimensions that are given one by one or as one sequence."""
     if isinstance(value, Seq):
