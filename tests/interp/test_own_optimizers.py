@@ -60,3 +60,31 @@ def test_own_optimizer_steps_what_it_was_given() -> None:
 def test_own_optimizer_that_clears_is_left_alone() -> None:
     check(program(clear="pass", before="p.grad = p.grad.clone()"))
     check(program(clear="pass", more="    def first_step(self):\n        self.zero_grad()\n"))
+
+
+SCHEDULED = """
+from torch.optim.lr_scheduler import LRScheduler
+
+class Warmup(LRScheduler):
+    def __init__(self, optimizer, rounds):
+        self.rounds = rounds
+        super().__init__(optimizer)
+    def get_lr(self):
+        return [rate * min(1, self.last_epoch / self.rounds) for rate in self.base_lrs]
+    def step(self, epoch=None):
+        super().step(epoch)
+
+net = nn.Linear(3, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+schedule = Warmup(optimizer=optimizer, rounds=3)
+for epoch in range(5):
+    {clear}
+    net(torch.randn(4, 3)).square().mean().backward(){code}
+    optimizer.step()
+    schedule.step()
+"""
+
+
+def test_a_schedule_of_the_program_steps_no_optimizer() -> None:
+    check(SCHEDULED.format(clear="pass", code="  # GS501"))
+    check(SCHEDULED.format(clear="optimizer.zero_grad()", code=""))

@@ -110,15 +110,14 @@ class Training(Modes):
         self, cls: ClassValue, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
         """An object of an optimizer class of the program: it steps what it was given, where that is all its methods are for."""
-        for value in [*args, *kwargs.values()]:
+        is_schedule = any(isinstance(one, External) and "scheduler" in one.path for one in cls.lineage())
+        for value in () if is_schedule else [*args, *kwargs.values()]:
             if isinstance(value, Optimizer):
-                # A wrapper steps the one that it was given, in whichever of its methods.
+                # A wrapper steps the one that it was given, in whichever of its methods; a schedule steps none.
                 value.escaped = True
         classes = [one for one in cls.lineage() if isinstance(one, ClassValue)]
         methods = {name: value for one in classes for name, value in one.namespace.items()}
-        is_plain = not any(
-            isinstance(one, External) and "scheduler" in one.path for one in cls.lineage()
-        ) and all(
+        is_plain = not is_schedule and all(
             (name.startswith("_") or name in OWN_METHODS)
             and not (isinstance(value, Function) and clears_or_sets_gradients(value.node))
             for name, value in methods.items()
