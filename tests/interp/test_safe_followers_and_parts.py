@@ -486,3 +486,17 @@ def test_two_networks_that_are_applied_alike_are_not_both_of_the_only_class() ->
     given = program.replace("OUT", "self.head(h).detach()").replace("GIVEN", "g: Frozen, d: Frozen")
     report = analyze(Source("program.py", PREAMBLE + dedent(given.replace("HERE", ""))))
     assert {"GS203", "GS204"} & {finding.code for finding in report.findings}
+
+
+def test_a_product_with_zero_clears_a_gradient() -> None:
+    program = """
+    net = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        net(torch.ones(3, 2)).pow(2).mean().backward()
+        optimizer.step()
+        net.weight.grad *= FACTOR
+    """
+    check(program.replace("FACTOR", "0"))
+    check(program.replace("FACTOR", "0.5  # GS513"))

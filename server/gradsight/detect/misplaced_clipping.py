@@ -67,6 +67,9 @@ class MisplacedClipping:
     def gradient_written(
         self, leaf: Tensor, target: Tensor, op: str, site: Site, others: list[Tensor], region: Any
     ) -> None:
+        if op == "mul_" and is_by_zero(site.node):
+            # `weight.grad *= 0` clears it.
+            return
         if (op in BY_HAND or op in EDITS) and len(self.by_hand) < MOST_CLIPS:
             position, is_edit = len(self.path.log), op in EDITS
             self.by_hand.append(Clip(site, frozenset({leaf}), position, is_edit, len(self.reads)))
@@ -191,3 +194,9 @@ WORDS = {
 def is_endless(limit: Any) -> bool:
     """A limit without end: the call only measures the gradients."""
     return isinstance(limit, (int, float)) and limit >= 1e6
+
+
+def is_by_zero(node: ast.AST) -> bool:
+    """Whether a product is written out as one with zero."""
+    factors = [node.value] if isinstance(node, ast.AugAssign) else getattr(node, "args", [])[:1]
+    return any(isinstance(one, ast.Constant) and one.value == 0 for one in factors)

@@ -14,7 +14,7 @@ from gradsight.interp.libraries.copying import Copying
 from gradsight.interp.option_defaults import note_option, usual_name
 from gradsight.interp.path_constraints import RESIZES
 from gradsight.interp.path_state import PathState, RaisedError
-from gradsight.interp.python.picked_members import MOST_MEMBERS, in_order, is_meant
+from gradsight.interp.python.picked_members import MOST_MEMBERS, in_order, picked
 from gradsight.interp.tensors.tensor_api import REDUCTIONS_OF_NUMPY
 from gradsight.interp.used_names import EVERYTHING, use
 from gradsight.model.library_objects import (
@@ -191,9 +191,7 @@ class Library(Copying):
             members = self.module_attribute(owner, "__dict__")
             if isinstance(members, Mapping) and members.items:
                 usual = usual_name(self.path.options, self.path.setting_names, name)
-                first = next(iter(members.items.values()))
-                if usual in members.items or is_meant(first, owner.path):
-                    return members.items.get(usual, first)
+                return picked(members.items, usual, owner.path)
         if isinstance(owner, External) and owner.path in ANY_OF:
             return External(ANY_OF[owner.path])
         return Unknown("getattr with an unknown name")

@@ -1,9 +1,20 @@
-"""Classes that only say what an object can do: `isinstance({}, Mapping)` is true though nothing derives from `Mapping`."""
+"""Types of plain values, and classes that only say what an object can do: `isinstance({}, Mapping)` is true though nothing derives from it."""
 
 from __future__ import annotations
 
 from gradsight.model.tensors import Tensor
-from gradsight.model.values import MISSING, ClassValue, Function, Mapping, Method, Seq, Value, is_constant
+from gradsight.model.values import (
+    MISSING,
+    ClassValue,
+    External,
+    Function,
+    Mapping,
+    Method,
+    Seq,
+    Unknown,
+    Value,
+    is_constant,
+)
 
 MODULES = frozenset({"collections.abc", "collections", "typing", "numbers"})
 MANY = frozenset({"Iterable", "Sized", "Container", "Collection", "Reversible"})
@@ -29,6 +40,16 @@ def answers(value: Value, path: str) -> Value:
         return MISSING
     kind = kind_of(value)
     return name in OF_KIND[kind] if kind else MISSING
+
+
+def plain_type(value: Value) -> Value:
+    """`type(value)` of what is no object of a class that was executed: that of a dict may be one made of it, and is not known."""
+    if is_constant(value):
+        return External(f"builtins.{type(value).__name__}")
+    is_plain = isinstance(value, Seq) and value.kind in ("list", "tuple", "set")
+    if isinstance(value, Seq) and is_plain and not value.once and value.fields is None:
+        return External(f"builtins.{value.kind}")
+    return Unknown("type of a value")
 
 
 def kind_of(value: Value) -> str:

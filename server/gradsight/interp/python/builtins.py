@@ -500,15 +500,10 @@ class Builtins(Objects):
         return None
 
     def builtin_type(self, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
-        if len(args) == 1 and isinstance(args[0], Instance):
-            return args[0].cls
-        if len(args) == 1 and isinstance(args[0], (Layer, Tensor)):
-            return self.nn.type_of(args[0])
-        if len(args) == 1 and is_constant(args[0]):
-            return External(f"builtins.{type(args[0]).__name__}")
-        if len(args) == 1 and isinstance(args[0], Seq) and args[0].kind in ("list", "tuple", "set"):
-            if not args[0].once and args[0].fields is None:
-                return External(f"builtins.{args[0].kind}")
+        if len(args) == 1:
+            if isinstance(args[0], (Layer, Tensor)):
+                return self.nn.type_of(args[0])
+            return args[0].cls if isinstance(args[0], Instance) else abstract_types.plain_type(args[0])
         if len(args) == 3 and isinstance(args[0], str) and isinstance(args[1], Seq):
             body = args[2]
             if args[1].exact and isinstance(body, Mapping) and body.exact:

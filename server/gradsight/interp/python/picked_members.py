@@ -7,8 +7,9 @@ make something from nothing but options, and those that are the module's own bef
 from __future__ import annotations
 
 import ast
+from typing import Any
 
-from gradsight.model.values import MISSING, ClassValue, Function, Value
+from gradsight.model.values import MISSING, ClassValue, Function, Unknown, Value
 
 MOST_MEMBERS = 80
 RANK_OF_THE_REST = 4
@@ -27,9 +28,11 @@ def line_of(value: Value, path: str) -> int:
     return 0
 
 
-def is_meant(value: Value, path: str) -> bool:
-    """Whether a member is one that a program picks by name, and not one of many that it may use for anything."""
-    return rank(value, path) < RANK_OF_THE_REST
+def picked(members: dict[Any, Value], usual: str, path: str) -> Value:
+    """The member that a pick by an unknown name gives: the usual one, or the first of those that programs pick by name."""
+    first = next(iter(members.values()))
+    unknown = Unknown("getattr with an unknown name")
+    return members.get(usual, first if rank(first, path) < RANK_OF_THE_REST else unknown)
 
 
 def rank(value: Value, path: str) -> int:
