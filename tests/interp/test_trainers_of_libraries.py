@@ -180,3 +180,20 @@ def test_an_optimizer_made_elsewhere_is_not_for_the_target_that_follows_its_crit
             for mine, theirs in zip(params, target_params):
                 theirs.data.copy_(mine.data)
     """)
+
+
+SCALED = """
+    def train(loader):
+        net = nn.Linear(3, 4)
+        optimizer = torch.optim.SGD(net.parameters(), 0.1)
+        for x, prior in loader:
+            scores = prior + 0.5 * net(x)
+            shifted = scores - torch.logsumexp(scores, dim=1, keepdim=True)
+            optimizer.zero_grad()
+            shifted.square().mean().backward()
+            optimizer.step()
+"""
+
+
+def test_what_a_value_is_scaled_by_is_made_of_it_and_has_no_target() -> None:
+    check(SCALED)

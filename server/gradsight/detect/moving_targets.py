@@ -20,7 +20,7 @@ from gradsight.model.events import Step
 from gradsight.model.library_objects import Optimizer
 from gradsight.model.name_hints import suggests
 from gradsight.model.sites import Site
-from gradsight.model.tensors import Node, Tensor, leaves_of
+from gradsight.model.tensors import Node, Tensor, leaves_of, nodes_and_leaves
 from gradsight.model.trace import Applied, Backward, Combined, Stepped
 from gradsight.model.values import Unknown
 
@@ -104,7 +104,8 @@ class MovingTargets:
         if target is None or target.node is None or self.is_updated(target, node):
             return
         other = tensors[1] if target is tensors[0] else tensors[0]
-        if other.node is None:
+        if other.node is None or target.node in nodes_and_leaves((other.node,)):
+            # `x - x.logsumexp(1)`: what the other side is made of is no target of it.
             return
         shared = leaves_of([target.node]) & leaves_of([other.node])
         if any(leaf.is_parameter or leaf.leaf_made for leaf in shared):
