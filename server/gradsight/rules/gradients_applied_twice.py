@@ -63,7 +63,8 @@ import torch
 from torch import nn
 
 first, second = nn.Linear(2, 1), nn.Linear(2, 1)
-optimizer = torch.optim.SGD([*first.parameters(), *first.parameters()], lr=0.1)  # warning: GS520  # warns: duplicate parameters
+both = [*first.parameters(), *first.parameters()]
+optimizer = torch.optim.SGD(both, lr=0.1)  # warning: GS520  # warns: duplicate parameters
 before = first.weight.detach().clone()
 first(torch.ones(4, 2)).mean().backward()
 optimizer.step()
