@@ -12,6 +12,7 @@ from typing import Any
 from gradsight.interp.path_state import PathState
 from gradsight.interp.paths.graph_makers import Way, key_of_name, root_of, way_to_backward, way_to_return
 from gradsight.interp.paths.held_names import is_module
+from gradsight.interp.paths.roles import deeds_of, own_optimizers
 from gradsight.model.sites import Frame
 from gradsight.model.values import External, Instance, Layer
 
@@ -49,12 +50,25 @@ def is_only_source(path: PathState, key: str, call: ast.AST) -> bool:
     way = _way(path.frame, to_return=False)
     if way is None or call not in way.calls or way.makers or way.unseen:
         return False
+    members: list[str] = []
     for function in (one.func for one in way.calls):
         if not isinstance(function, ast.Attribute) or path.table.find(f"Tensor.{function.attr}") is not None:
             continue
-        if key_of_name(function.value) != key and not _is_of_torch(path, root_of(function)):
+        if key_of_name(function.value) == key:
+            members.append(function.attr)
+        elif not _is_of_torch(path, root_of(function)):
             return False
-    return not _has_known_maker(path, path.frame, way, key)
+    # What is asked for one thing twice may have several networks, and optimizers of theirs: it is none.
+    is_one = len(set(members)) == len(members) and not own_optimizers(key, deeds_of(_text(path, key)))
+    return is_one and not _has_known_maker(path, path.frame, way, key)
+
+
+def _text(path: PathState, key: str) -> ast.AST:
+    """What speaks of a key: the running function, or the class of its object."""
+    receiver, function = path.frame.receiver, path.frame.function
+    if key.startswith("self.") and isinstance(receiver, Instance) and receiver.cls.node is not None:
+        return receiver.cls.node
+    return function.node if function is not None else path.node
 
 
 def _is_of_torch(path: PathState, name: str) -> bool:
