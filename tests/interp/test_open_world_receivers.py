@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+import torch
+
 from tests.interp.checking import check
 
 DEEP = """
@@ -145,16 +148,19 @@ def test_attention_keeps_heads_that_were_brought_to_the_front() -> None:
     check(ATTENTION + "        q = q + 1\n        return out + q\n")
 
 
-def test_a_write_to_what_may_be_a_view_is_not_called_safe() -> None:
-    report = check(
-        ATTENTION
-        + """
+def test_heads_that_are_merged_behind_attention_are_what_it_saved() -> None:
+    merged = """
         out = out.transpose(1, 2).reshape(batch, -1, attn.heads * 8)
-        out += 1
+        out += 1{claim}
         return out
 """
-    )
-    assert not report.findings
+    check(ATTENTION + merged.format(claim="  # GS101"))
+    layer, x = torch.nn.Linear(16, 16), torch.randn(2, 5, 16)
+    q, k, v = (layer(x).view(2, -1, 2, 8).transpose(1, 2) for _ in range(3))
+    out = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(2, -1, 16)
+    out += 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
 
 
 UNFINISHED = """

@@ -74,7 +74,8 @@ class AppliedTwice:
             if twice is None:
                 continue
             # What stands for all parameters of an unknown module may stand for some of them here and others there.
-            is_sure = not is_stand_in(twice) and not self.path.decisions
+            is_known = self.path.knows_all_parameters(optimizer) and not self.path.decisions
+            is_sure = is_known and not is_stand_in(twice)
             source = source_repeated(optimizer.site.node)
             if source or is_sure:
                 name = source or twice.label

@@ -58,8 +58,8 @@ def is_only_source(path: PathState, key: str, call: ast.AST) -> bool:
             members.append(function.attr)
         elif not _is_of_torch(path, root_of(function)):
             return False
-    # What is asked for one thing twice may have several networks, and optimizers of theirs: it is none.
-    is_one = len(set(members)) == len(members) and not own_optimizers(key, deeds_of(_text(path, key)))
+    # What is asked for one thing twice may have several networks, and optimizers of theirs; what is asked but once, the data.
+    is_one = 1 < len(members) == len(set(members)) and not own_optimizers(key, deeds_of(_text(path, key)))
     return is_one and not _has_known_maker(path, path.frame, way, key)
 
 

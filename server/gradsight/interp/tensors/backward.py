@@ -426,10 +426,7 @@ class BackwardEngine(BackwardFaults):
         # What a product saves has no part in the gradient of its bias.
         is_bias = wanted.shape is not None and len(wanted.shape) == 1
         return any(gradient.needs_grad() is not False for gradient in gradients) or any(
-            node.customs
-            # What a composite keeps for itself, such as the log probability of a distribution, is computed from its operands.
-            or (node.holds != "never" and not node.saved)
-            or any(saved.tensor.needs_grad() is not False for saved in node.saved)
+            node.customs or any(saved.tensor.needs_grad() is not False for saved in node.saved)
             for node in passed
             if node.op not in GIVES_CONSTANTS
             and not (is_bias and any(one is wanted for one in node.operands) and node.op in WITH_BIAS)
