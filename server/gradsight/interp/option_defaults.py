@@ -73,6 +73,12 @@ def needs_many_processes(value: Value, choice: bool) -> bool:
         return False
 
 
+def usual_number(options: dict[str, Value], names: dict[Unknown, str], value: Value) -> float | None:
+    """The number that an option is if nobody gives it; None where that is not known."""
+    default = _default(options, names, value) if options and isinstance(value, Unknown) else NOT_SAID
+    return default if isinstance(default, (int, float)) and not isinstance(default, bool) else None
+
+
 def usual_name(options: dict[str, Value], names: dict[Unknown, str], value: Value) -> str:
     """The text that an option is if nobody gives it: `models.__dict__[args.arch]`; empty where that is not known."""
     default = _default(options, names, value) if options else NOT_SAID

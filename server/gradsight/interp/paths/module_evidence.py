@@ -6,6 +6,7 @@ import ast
 import contextlib
 
 from gradsight.interp.library_places import is_of_library
+from gradsight.interp.option_defaults import usual_number
 from gradsight.interp.path_state import RaisedError
 from gradsight.interp.paths.entry_kinds import answers_without_grad
 from gradsight.interp.paths.fitted_leaves import with_leaves
@@ -67,11 +68,29 @@ class EvidenceModules(Checkpoints):
     def apply_layer(self, layer: Layer, args: list[Value], kwargs: dict[str, Value], node: ast.AST) -> Value:
         if "stand in" in layer.options:
             return self.entry.result_of_module(layer, args, kwargs, node)
-        result = super().apply_layer(layer, args, kwargs, node)
-        if "Dropout" in layer.name and isinstance(result, Tensor):
-            if isinstance(layer.options.get("p", layer.attributes.get("p")), (Unknown, Number)):
-                may_be_one(result, args)
+        chance = layer.options.get("p", layer.attributes.get("p")) if "Dropout" in layer.name else None
+        if not isinstance(chance, (Unknown, Number)):
+            return super().apply_layer(layer, args, kwargs, node)
+        result = self.drop_perhaps(layer, chance, args, kwargs, node)
+        if isinstance(result, Tensor):
+            may_be_one(result, args)
         return result
+
+    def drop_perhaps(
+        self, layer: Layer, chance: Value, args: list[Value], kwargs: dict[str, Value], node: ast.AST
+    ) -> Value:
+        """A dropout with a probability of 0 writes nothing in place, and that is what it has if an option says so by default."""
+        options = layer.options
+        if options.get("inplace") is True and layer.module.training is not False:
+            usual = usual_number(self.path.options, self.path.setting_names, chance)
+            if usual == 0:
+                layer.options = {**options, "inplace": False}
+            elif usual is None:
+                self.path.premises.setdefault("dropout is at work: its probability is above 0")
+        try:
+            return super().apply_layer(layer, args, kwargs, node)
+        finally:
+            layer.options = options
 
     def scaler_method(
         self, scaler: GradientScaler, name: str, args: list[Value], kwargs: dict[str, Value], node: ast.AST
