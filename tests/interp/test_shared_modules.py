@@ -71,6 +71,21 @@ from registry import register
 def large():
     return 2
 """,
+    "keeper.py": """
+class Keeper:
+    def __init__(self):
+        self.known = dict()
+    def register(self, cls):
+        self.known[cls.__name__] = cls
+        return cls
+KEEPER = Keeper()
+""",
+    "third.py": """
+from keeper import KEEPER
+@KEEPER.register
+class Third:
+    size = 3
+""",
     "patching.py": """
 from state import Config
 Config.limit = 5
@@ -119,6 +134,8 @@ PROGRAMS = {
     "registered.py": program("len(MODELS) == 1", "from registry import MODELS", "import first"),
     "registered_both.py": program("len(MODELS) == 2", "from registry import MODELS", "import first", "import second"),
     "registered_none.py": program("len(MODELS)", "from registry import MODELS"),
+    "kept.py": program("len(KEEPER.known) == 1", "from keeper import KEEPER", "from third import Third", "size = Third.size"),
+    "kept_none.py": program("len(KEEPER.known)", "from keeper import KEEPER"),
     "patched.py": program("Config.limit == 5", "from state import Config", "import patching"),
     "bound_elsewhere.py": program("state.COUNT == 10", "import state", "import second"),
     "bound_by_count.py": program("NUMBER == 1 and state.COUNT == 1", "import state", "from lazy import NUMBER"),
@@ -144,7 +161,7 @@ def again(model, x):
 """,
 }  # fmt: skip
 TOLD = [
-    "registered.py", "registered_both.py", "patched.py", "bound_elsewhere.py", "bound_by_count.py", "tensor.py", "tensor_again.py",
+    "registered.py", "registered_both.py", "kept.py", "patched.py", "bound_elsewhere.py", "bound_by_count.py", "tensor.py", "tensor_again.py",
     "model.py", "circle.py", "functions.py",
 ]  # fmt: skip
 

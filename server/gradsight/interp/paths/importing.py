@@ -337,7 +337,8 @@ class Importing(UnitRunner):
         if not isinstance(value, CHANGEABLE):
             return value
         if self.execution is not None:
-            if is_shared(names) and names.module is not self.execution.module:
+            is_own = not is_shared(names) or names.module is self.execution.module
+            if not is_own or key in self.path.program.shared.brought:
                 states_of(value, self.execution.watched)
             return value
         found = self.path.private.get(key, MISSING)

@@ -93,6 +93,8 @@ class SharedModules:
         """By folder: how the names of modules in it begin."""
         self.running: list[Execution] = []
         self.resolving: set[tuple[int, str]] = set()
+        self.brought: set[tuple[int, str]] = set()
+        """Names of modules that stand for what they have imported: it belongs to another one."""
         self.changes: Changes = []
         """What the path that runs has changed of functions and classes, and what was there before."""
         self.age = 0
@@ -257,6 +259,7 @@ class SharedModules:
             value = machine.libraries.resolve_import(pending, machine.node)
             if type(names.get(name)) is Pending:
                 names[name] = value
+                self.brought.add(key)
 
         try:
             self.execute(execution, program, look_up)

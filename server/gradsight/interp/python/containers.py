@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 from gradsight.interp.option_defaults import usual_name
 from gradsight.interp.python.iteration import Iteration
+from gradsight.interp.python.picked_members import likeliest
 from gradsight.interp.python.set_algebra import OPERATION, combined
 from gradsight.model.tensors import IGNORANT, Node, Tensor
 from gradsight.model.trace import Collected, ContainerMade, ItemRead, Iterated, Stored
@@ -152,7 +153,7 @@ class Containers(Iteration):
             usual = usual_name(self.path.options, self.path.setting_names, index)
             if usual in owner.items:
                 return owner.items[usual]
-            first = next(iter(owner.items.values()))
+            first = likeliest(owner, self.path.module.path)
             if isinstance(first, (ClassValue, Function)) and len(owner.items) > 1:
                 # What is wrong with one of several that may be chosen is wrong if that one is.
                 kind = "class" if isinstance(first, ClassValue) else "function"

@@ -7,9 +7,10 @@ make something from nothing but options, and those that are the module's own bef
 from __future__ import annotations
 
 import ast
+from itertools import takewhile
 from typing import Any
 
-from gradsight.model.values import MISSING, ClassValue, Function, Unknown, Value
+from gradsight.model.values import MISSING, ClassValue, Function, Mapping, Unknown, Value
 
 MOST_MEMBERS = 80
 RANK_OF_THE_REST = 4
@@ -33,6 +34,31 @@ def picked(members: dict[Any, Value], usual: str, path: str) -> Value:
     first = next(iter(members.values()))
     unknown = Unknown("getattr with an unknown name")
     return members.get(usual, first if rank(first, path) < RANK_OF_THE_REST else unknown)
+
+
+def likeliest(listed: Mapping, home: str) -> Value:
+    """The item of a dict that an unknown key stands for, in the file at `home`: the first, as it is written.
+
+    In a registry that modules fill while they are imported it is one from a file near by: which of them was imported first is up to
+    what else was analysed.
+    """
+    items = list(listed.items.values())
+    written = listed.site.node if listed.site is not None else None
+    if isinstance(written, ast.Dict) and written.keys:
+        return items[0]
+    places = [
+        one.unit.path for one in items if isinstance(one, (Function, ClassValue)) and one.unit is not None
+    ]
+    if len(places) < len(items):
+        return items[0]
+    near = sorted(zip(places, items), key=lambda each: (-len(commonpath_of(each[0], home)), each[0]))
+    return near[0][1]
+
+
+def commonpath_of(one: str, other: str) -> list[str]:
+    """The folders that two paths have in common from their beginning."""
+    pairs = zip(one.split("/")[:-1], other.split("/")[:-1])
+    return [folder for folder, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
 
 
 def rank(value: Value, path: str) -> int:
