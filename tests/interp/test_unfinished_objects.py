@@ -393,3 +393,31 @@ def test_what_is_wrong_with_one_of_several_classes_is_assumed_of_the_chosen_one(
 ) -> None:
     (finding,) = check(CHOSEN.format(kinds=kinds)).findings
     assert (finding.severity, finding.certainty) == (severity, certainty)
+
+
+FROZEN = """
+class Net(nn.Module):
+    def __init__(self, sizes):
+        super().__init__()
+        self.table = [[[max(i, j, k) for i in range(400)] for j in range(400)] for k in range(400)]
+        for index in range(len(sizes)):
+            setattr(self, f"part{{index}}", nn.Linear(sizes[index], 2))
+
+def renew(old, sizes):
+    new = Net(sizes).eval(){frozen}
+    for tensor, kept in zip(new.parameters(), old.parameters()):
+        tensor.copy_(kept.detach()){claim}
+    return new
+
+def main(path, sizes):
+    renew(torch.load(path), sizes)
+
+if __name__ == "__main__":
+    import sys
+    main(sys.argv[1], [int(one) for one in sys.argv[2:]])
+"""
+
+
+def test_what_stands_for_parameters_that_were_not_made_is_frozen_with_the_module() -> None:
+    check(FROZEN.format(frozen=".requires_grad_(False)", claim=""))
+    check(FROZEN.format(frozen="", claim="  # GS102"))

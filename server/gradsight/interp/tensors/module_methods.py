@@ -274,7 +274,7 @@ class ModuleMethods(ModuleRegistry):
         self, module: Module, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
         value = args[0] if args else kwargs.get("requires_grad", True)
-        for _, tensor in self.tensors_of(module, "parameter"):
+        for _, tensor in self.listed(module, "parameter", {}, []):
             self.autograd.set_requires_grad(tensor, value, self.path.site(node))
         return module
 
