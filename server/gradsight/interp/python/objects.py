@@ -354,6 +354,7 @@ class Objects(FunctionObjects):
             self.autograd.write_array(owner, node, "item assignment", [value] if is_whole else None)
         elif isinstance(owner, Layer):
             key = str(index) if isinstance(index, (int, str)) else f"<{id(value)}>"
+            value = self.nn.as_entry(owner, value, node)
             self.nn.set_module_attribute(owner, key, value, node)
             owner.attributes[key] = value
             if not isinstance(index, (int, str)):

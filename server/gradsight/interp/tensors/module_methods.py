@@ -392,12 +392,12 @@ class ModuleMethods(ModuleRegistry):
             return children[-1] if children else Unknown("module")
         elif name == "update" and args and isinstance(args[0], Mapping):
             for key, value in args[0].items.items():
-                attributes[str(key)] = value
+                attributes[str(key)] = self.as_entry(module, value, node)
                 registered[str(key)] = kind_of(value)
             return None
         for index, child in enumerate(children):
-            attributes[str(index)] = child
-            registered[str(index)] = kind_of(child)
+            attributes[str(index)] = self.as_entry(module, child, node)
+            registered[str(index)] = kind_of(attributes[str(index)])
         return module
 
     def super_method(

@@ -103,7 +103,7 @@ class ModuleRegistry(ModulesFloor):
             layer.options["inexact"] = self.had_inexact_star(node)
         elif args and isinstance(args[0], Mapping):
             for key, value in args[0].items.items():
-                attributes[str(key)] = value
+                attributes[str(key)] = self.as_entry(layer, value, node)
                 registered[str(key)] = kind_of(value)
             layer.options["inexact"] = not args[0].exact
             return
@@ -112,15 +112,9 @@ class ModuleRegistry(ModulesFloor):
             layer.options["inexact"] = not exact
         else:
             items, exact = [], True
-        if name.startswith("nn.Parameter"):
-            # What is a parameter already stays the one that it is, and others may hold it too.
-            items = [
-                item if isinstance(item, Tensor) and item.is_parameter else self.as_parameter(item, node)
-                for item in items
-            ]
         for index, item in enumerate(items):
-            attributes[str(index)] = item
-            registered[str(index)] = kind_of(item)
+            attributes[str(index)] = self.as_entry(layer, item, node)
+            registered[str(index)] = kind_of(attributes[str(index)])
 
     def kind_of_base(self, path: str) -> str:
         """What a class of torch makes of the classes that derive from it; empty if nothing."""
@@ -172,6 +166,15 @@ class ModuleRegistry(ModulesFloor):
             value = self.path.frame.namespace.get(name)
             return not value.exact if isinstance(value, Seq) else isinstance(value, Unknown)
         return False
+
+    def as_entry(self, owner: Module, value: Value, node: Syntax) -> Value:
+        """What a container keeps of a value: a list or dict of parameters makes one of every other tensor."""
+        if not isinstance(owner, Layer) or not owner.name.startswith("nn.Parameter"):
+            return value
+        # What is a parameter already stays the one that it is, and others may hold it too.
+        is_parameter = isinstance(value, Tensor) and value.is_parameter
+        is_known_otherwise = not isinstance(value, (Tensor, Unknown))
+        return value if is_parameter or is_known_otherwise else self.as_parameter(value, node)
 
     def as_parameter(self, value: Value, node: Syntax, requires_grad: Value = True) -> Value:
         """`nn.Parameter(value)`: a new leaf on the same memory."""
