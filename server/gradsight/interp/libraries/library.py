@@ -15,6 +15,7 @@ from gradsight.interp.option_defaults import note_option, usual_name
 from gradsight.interp.path_constraints import RESIZES
 from gradsight.interp.path_state import PathState, RaisedError
 from gradsight.interp.python.picked_members import MOST_MEMBERS, in_order, picked
+from gradsight.interp.tensors.fact_selection import takes
 from gradsight.interp.tensors.tensor_api import REDUCTIONS_OF_NUMPY
 from gradsight.interp.used_names import EVERYTHING, use
 from gradsight.model.library_objects import (
@@ -426,11 +427,6 @@ class Library(Copying):
             result.carries = result.carries or function.carries
         return result
 
-    def takes_more(self, name: str, args: list[Value]) -> bool:
-        """`logger.log(results)`: a call with more than the method of a tensor takes is that of something else."""
-        fact = self.path.table.find(f"Tensor.{name}") if args else None
-        return fact is not None and fact.parameters == ("self",) and not fact.options
-
     def unknown_method(
         self, receiver: Unknown, name: str, args: list[Value], kwargs: dict[str, Value], node: Syntax
     ) -> Value:
@@ -441,7 +437,10 @@ class Library(Copying):
         stored = (receiver.answers or {}).get(("attr", name))
         if stored is not None and not isinstance(stored, Unknown):
             return self.language.call(stored, args, kwargs, node)
-        tensor = None if self.takes_more(name, args) else self.entry.argument_as_tensor(receiver, name)
+        # `logger.log(results)`, `queue.put(item)`: a call with more, or less, than the method of a tensor takes.
+        fact = self.path.table.find(f"Tensor.{name}") if args else None
+        is_of_others = fact is not None and not takes(fact, len(args) + len(kwargs))
+        tensor = None if is_of_others else self.entry.argument_as_tensor(receiver, name)
         if tensor is not None:
             return self.autograd.tensor_method(tensor, name, args, kwargs, node)
         self.protocol_of_unknown(receiver, name, args, kwargs, node)

@@ -218,6 +218,15 @@ def certainly_kept(case: Case, other: Case) -> Case:
     return replace(case, saves=tuple(saves))
 
 
+def takes(method: OpFact, count: int) -> bool:
+    """Whether a method of tensors can be called with so many arguments, one at least."""
+    if method.parameters == ("self",) and not method.options:
+        return False
+    given_by_all = {*method.defaults, *method.keyword_only}
+    wanted = [one for one in method.parameters[1:] if one not in given_by_all]
+    return count >= len(wanted) or any(one.startswith("*") for one in method.parameters)
+
+
 def rank_fits(shape: Shape, wanted: str) -> bool | None:
     """Whether the number of dimensions meets a condition, or None where it is not known."""
     if shape is None:
